@@ -18,7 +18,7 @@ from fairlead_kafka.simulation.world_readers import ReadersWorld
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
 def test_a_planted_bug_is_noticed(canary: Canary) -> None:
-    assert catch(canary) is not None
+    assert catch(canary) is not None, canary.went_unnoticed
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)

@@ -4,6 +4,7 @@ be replayed."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,23 @@ def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulation, "canaries_of", lambda world: CANARIES[:1])
-    monkeypatch.setattr(simulation, "catch", lambda canary: None)
+    monkeypatch.setattr(simulation, "catch", lambda canary, seeds: None)
     ran = run("simulate", "--world", "producer", "--seeds", "2", "--canaries", "--jobs", "1")
     assert ran.code == 1
     assert "2 worlds simulated, all held; of 1 planted bugs 0 were noticed" in ran.out
-    assert f"the planted bug {CANARIES[0].name!r} went unnoticed" in ran.err
+    assert f"world producer: the planted bug {CANARIES[0].name!r} went unnoticed from seed 0 on" in ran.err
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_planted_bug_that_takes_more_seeds_than_before_ends_with_exit_code_1(
+    run: Run, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    canary = replace(CANARIES[0], first_seed=1, seeds_max=3)
+    monkeypatch.setattr(simulation, "canaries_of", lambda world: [canary])
+    monkeypatch.setattr(simulation, "catch", lambda canary, seeds: seed)
+    ran = run("simulate", "--world", "producer", "--seeds", "1", "--canaries", "--jobs", "1")
+    assert f"{canary.name} 1 {seed} 3" in " ".join(ran.out.split())
+    assert (ran.code, "went unnoticed from seed 1 on for 3" in ran.err) == (int(seed > 3), seed > 3)
 
 
 def test_a_world_that_does_not_exist_is_refused(run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, list_at, number_at
+from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, list_at, number_at, objects_at
 from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
 
 _COUNTED = ("world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds")
@@ -35,8 +35,9 @@ def simulate(
 
     Brokers and network fail by seed; what machines did is compared with a model.
 
-    A violation is printed with its seed, its fault plan and the command that replays it. Exit code
-    1 if there is one, or if a planted bug went unnoticed.
+    A violation is printed with its seed, its fault plan and the command that replays it, and with
+    --canaries how many seeds it took until each planted bug was noticed. Exit code 1 if there is a
+    violation, or if that took more seeds than it did before.
     """
     from fairlead_kafka.simulation.run import WORLDS
     from fairlead_kafka.simulation.run import simulate as run
@@ -54,15 +55,15 @@ def simulate(
         output.print(
             rows_table([{key: report[key] for key in _COUNTED} for report in reports], thousands=True)
         )
+        if canaries:
+            output.print(
+                rows_table([row for report in reports for row in objects_at(report, "canary_seeds")])
+            )
     for report in reports:
         for story in list_at(report, "failures"):
             errors.print(str(story), markup=False, soft_wrap=True)
         for missed in list_at(report, "missed"):
-            errors.print(
-                f"world {report['world']}: the planted bug {missed!r} went unnoticed",
-                soft_wrap=True,
-                markup=False,
-            )
+            errors.print(str(missed), soft_wrap=True, markup=False)
     if json_file != "-":
         output.print(f"[bold]{_summary(reports)}[/]")
     write_json(reports[0] if len(reports) == 1 else _together(reports), json_file)

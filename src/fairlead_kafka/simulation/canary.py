@@ -25,6 +25,24 @@ class Canary:
     """
     first_seed: int = 0
     """The seed to begin with: a seed that noticed the bug once most likely notices it again."""
+    seeds_max: int = 1
+    """Seeds from `first_seed` on of which one has to notice it."""
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of which one has to notice it."""
+        return range(self.first_seed, self.first_seed + self.seeds_max)
+
+    @property
+    def went_unnoticed(self) -> str:
+        """Text that says that none of `seeds` has noticed it, and what to do."""
+        return (
+            f"world {self.world}: the planted bug {self.name!r} went unnoticed from seed "
+            f"{self.first_seed} on for {self.seeds_max}, so what these seeds tell has changed. `fairlead "
+            f"simulate --world {self.world} --canaries --seeds 1` tries more, and shows how many it takes. "
+            "If it is a few more, have first_seed be the seed that notices it (simulation/*canaries.py). If "
+            "it is many, the world does less of what shows the bug: mend that before the bound is raised"
+        )
 
     @contextmanager
     def planted(self) -> Iterator[None]:

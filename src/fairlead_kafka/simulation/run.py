@@ -25,7 +25,7 @@ WORLDS: dict[str, RunSeed] = {
 }
 """Every world by name."""
 CANARY_SEEDS = 60
-"""A planted bug has to be noticed within this many seeds."""
+"""Seeds that are tried to find how many it takes until a planted bug is noticed."""
 SEEDS_AT_ONCE = 8
 """Seeds that one process of the pool runs in one go."""
 PLANTING_ERRORS = tuple(f"{RAISED} {kind.__name__}" for kind in (TypeError, AttributeError))
@@ -52,9 +52,11 @@ def simulate(
 
     `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`,
     all numbers but the first: violations counts seeds with one or more. Also `"records"`,
-    `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; and `"missed"`: the
-    names of canaries that no seed noticed. `jobs`: processes to use. ConfigError for an unknown
-    world.
+    `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; `"missed"`: what is to be
+    said of canaries that were not noticed within their bound; and `"canary_seeds"`: a row for each
+    canary, `{"planted", "first_seed", "seeds", "seeds_max"}`, `seeds` being how many from the first
+    on it took until one noticed it (null: more than CANARY_SEEDS). `jobs`: processes to use.
+    ConfigError for an unknown world.
     """
     if world not in WORLDS:
         raise ConfigError(f"world {world!r}: must be one of {', '.join(WORLDS)}")
@@ -62,6 +64,7 @@ def simulate(
     planted = canaries_of(world) if canaries else []
     outcomes: list[Outcome] = []
     caught: dict[str, int | None] = {}
+    """Name → how many seeds it took."""
     stop = first_seed + seeds
     groups = [
         (world, range(start, min(start + SEEDS_AT_ONCE, stop)))
@@ -71,9 +74,10 @@ def simulate(
         outcomes += some
         violated = sum(bool(outcome.violations) for outcome in outcomes)
         progress(f"world {world}: {len(outcomes)} of {seeds} seeds, {violated} violated")
-    for name, seed in _spread(_run_canary, [(canary.name, world) for canary in planted], jobs):
-        caught[name] = seed
+    for name, tried in _spread(_run_canary, [(canary.name, world) for canary in planted], jobs):
+        caught[name] = tried
         progress(f"world {world}: {len(caught)} of {len(planted)} planted bugs tried")
+    late = [canary for canary in planted if (caught[canary.name] or CANARY_SEEDS + 1) > canary.seeds_max]
     violated_outcomes = [outcome for outcome in outcomes if outcome.violations]
     return {
         "world": world,
@@ -84,25 +88,27 @@ def simulate(
         "records": sum(outcome.records for outcome in outcomes),
         "acknowledged": sum(outcome.acknowledged for outcome in outcomes),
         "violations": len(violated_outcomes),
-        "canaries_caught": sum(seed is not None for seed in caught.values()),
+        "canaries_caught": len(planted) - len(late),
         "canaries": len(planted),
         "seconds": round(time.monotonic() - began, 2),
-        "missed": [name for name, seed in caught.items() if seed is None],
+        "missed": [canary.went_unnoticed for canary in late],
+        "canary_seeds": [_row(canary, caught[canary.name]) for canary in planted],
         "failures": [str(outcome) for outcome in violated_outcomes[:FAILURES_MAX]],
     }
 
 
 def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
     """The first seed in which a planted bug is noticed; None: in none of `seeds` (default:
-    CANARY_SEEDS from `Canary.first_seed` on).
+    `Canary.seeds`).
 
     A machine that raises counts, but not with an error that would be the planting's own
     (`PLANTING_ERRORS`).
     """
     run = WORLDS[canary.world]
-    seeds = range(canary.first_seed, canary.first_seed + CANARY_SEEDS) if seeds is None else seeds
     with canary.planted(), _quiet():
-        return next((seed for seed in seeds if _noticed(run(seed))), None)
+        return next(
+            (seed for seed in (canary.seeds if seeds is None else seeds) if _noticed(run(seed))), None
+        )
 
 
 def _noticed(outcome: Outcome) -> bool:
@@ -132,7 +138,17 @@ def _run_group(group: tuple[str, range]) -> list[Outcome]:
 def _run_canary(planted: tuple[str, str]) -> tuple[str, int | None]:
     name, world = planted
     (canary,) = [each for each in canaries_of(world) if each.name == name]
-    return name, catch(canary)
+    seed = catch(canary, range(canary.first_seed, canary.first_seed + CANARY_SEEDS))
+    return name, None if seed is None else seed - canary.first_seed + 1
+
+
+def _row(canary: Canary, seeds: int | None) -> JsonObject:
+    return {
+        "planted": canary.name,
+        "first_seed": canary.first_seed,
+        "seeds": seeds,
+        "seeds_max": canary.seeds_max,
+    }
 
 
 def _spread(function: Callable[[X], Y], items: Sequence[X], jobs: int) -> Iterable[Y]:

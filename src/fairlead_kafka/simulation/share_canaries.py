@@ -92,7 +92,7 @@ SHARE_CANARIES = (
         "cluster",
         "share groups: may this member acknowledge",
         _taking_late_acknowledgements,
-        first_seed=15,
+        first_seed=28,
     ),
     Canary(
         "the epoch of a share session is not checked",

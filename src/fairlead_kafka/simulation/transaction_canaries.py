@@ -60,12 +60,14 @@ TRANSACTION_CANARIES = (
         "transactions",
         "transactions: an end that raises the epoch",
         _fencing_who_is_early,
+        first_seed=1,
     ),
     Canary(
         "a time-out forgets which protocol its producer speaks",
         "transactions",
         "transactions: a producer is fenced",
         _forgetting_the_protocol,
+        first_seed=1,
     ),
 )
 """The planted bugs of world `transactions`."""
