@@ -6,6 +6,7 @@ To delete the groups themselves is `groups.delete_groups`, as for any group.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import per_coordinated
@@ -32,6 +33,7 @@ from fairlead_kafka.wire.messages import (
     ShareGroupDescribeResponse,
 )
 
+K = TypeVar("K")
 _NO_LAG = -1
 
 
@@ -146,12 +148,7 @@ def alter_share_group_offsets(
     outcomes = yield from per_coordinated(
         "alter_share_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    codes = outcomes[group_id]
-    errors = {of: _error(code, said) for of, (code, said) in codes.items() if code}
-    done: dict[TopicPartition, None] = dict.fromkeys(of for of in codes if of not in errors)
-    if errors:
-        raise ItemsFailed("alter_share_group_offsets", errors, done)
-    return done
+    return _all_done("alter_share_group_offsets", outcomes[group_id])
 
 
 def delete_share_group_offsets(
@@ -173,11 +170,15 @@ def delete_share_group_offsets(
     outcomes = yield from per_coordinated(
         "delete_share_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read
     )
-    codes = outcomes[group_id]
-    errors = {name: _error(code, said) for name, (code, said) in codes.items() if code}
-    done: dict[str, None] = dict.fromkeys(name for name in codes if name not in errors)
+    return _all_done("delete_share_group_offsets", outcomes[group_id])
+
+
+def _all_done(call: str, codes: Mapping[K, tuple[int, str | None]]) -> dict[K, None]:
+    """The items, if none has an error code; ItemsFailed if some have."""
+    errors = {item: _error(code, said) for item, (code, said) in codes.items() if code}
+    done: dict[K, None] = dict.fromkeys(item for item in codes if item not in errors)
     if errors:
-        raise ItemsFailed("delete_share_group_offsets", errors, done)
+        raise ItemsFailed(call, errors, done)
     return done
 
 
