@@ -269,6 +269,36 @@ def test_configs_of_the_group_say_how_long_and_how_often(made: Callable[..., Sha
         assert offsets(got(member, 1)) == [(2, 1)]
 
 
+def test_no_more_records_are_in_flight_than_the_group_allows(made: Callable[..., Share]) -> None:
+    share = made(share_partition_max_record_locks="100")
+    batch = pa.table({"value": [b"x"] * 10, "partition": pa.array([0] * 10, pa.int32())})
+    with fairlead_kafka.Producer({"bootstrap.servers": share.servers}) as producer:
+        for _ in range(30):
+            producer.send_table(share.topic, batch).result()
+    config = {"bootstrap.servers": share.servers, "group.id": share.group}
+    with share.member() as member, ck.ShareConsumer(config) as theirs:
+        assert offsets(got(member, 100)) == [(offset, 1) for offset in range(100)]
+        theirs.subscribe([share.topic])
+        with share.admin() as admin:
+
+            def both_assigned() -> bool:
+                members = admin.describe_share_groups([share.group])[share.group].members
+                return len([one for one in members if one.assignment]) == 2
+
+            until(both_assigned)
+            assert len(theirs.poll(0.5)) == 0
+            change = ConfigChange.set("share.partition.max.record.locks", 130)
+            admin.alter_configs({ConfigResource.group(share.group): [change]})
+        found: list[int | None] = []
+
+        def polled() -> bool:
+            found.extend(message.offset() for message in theirs.poll(0.5))
+            return bool(found)
+
+        until(polled)
+        assert found == list(range(100, 130))
+
+
 def test_two_members_share_one_partition_with_javas(share: Share) -> None:
     rounds, size = 10, 25
     seen: dict[str, list[int]] = {"ours": [], "other": [], "java": []}

@@ -415,6 +415,18 @@ def test_the_topic_of_states_is_not_compacted(rig: ShareGroupRig) -> None:
     assert image.configs["min.insync.replicas"] == "1"
 
 
+def test_the_brokers_config_says_how_many_records_may_be_in_flight() -> None:
+    rig = ShareGroupRig(**{"group.share.partition.max.record.locks": 100})
+    for _ in range(12):
+        rig.produce(10)
+    client = rig.driver.connect()
+    acquired = rig.fetch(client, 0)
+    assert (acquired[0][0], acquired[-1][1]) == (0, 99)
+    assert rig.fetch(client, 1) == []
+    assert rig.acknowledge(client, 2, (0, 9, [ACCEPT])) == ErrorCode.NONE
+    assert rig.fetch(client, 3) == [(100, 109, 1)]
+
+
 def test_records_behind_a_gap_longer_than_may_be_in_flight_are_delivered(rig: ShareGroupRig) -> None:
     rig.produce(3000)
     rig.produce(10)
