@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, NewTopic
-from fairlead_kafka.lab import consume, first_second, isolation, throughput
+from fairlead_kafka.core.partition_offsets import LATEST
+from fairlead_kafka.lab import consume, first_second, isolation, throughput, transactions
 from fairlead_kafka.lab.peers import sent_to_polled
 from fairlead_kafka.lab.peers.pressed import Phases
+from fairlead_kafka.lab.whole_process import marks_of, run_program
 from fairlead_kafka.testing import Cluster
 
 ISOLATION_ROW = {
@@ -86,6 +89,23 @@ def test_every_system_of_throughput_delivers_all_it_was_given(
     assert set(row) - {"rss_over_buffer_mb"} == THROUGHPUT_ROW, row
     assert row["acked"] == records or system == "raw", "raw sends full requests only"
     assert min(row["acked"], row["records_per_s"]) > 0
+
+
+@pytest.mark.parametrize("system", [system for system in transactions.SYSTEMS if system != "java"])
+def test_every_system_of_transactions_commits_what_it_sends(cluster: Cluster, system: str) -> None:
+    pytest.importorskip(transactions.SYSTEMS[system] or "fairlead_kafka")
+    topic = f"transactions-{system}"
+    with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([NewTopic(topic, partitions=transactions.BROKERS)])
+        cell = transactions.Cell(
+            "fairlead", cluster.bootstrap_servers, "v2", "record", transactions.Profile(3, 1, 0.0, 0.05)
+        )
+        marks = run_program(transactions.command_of(system, cell, topic), 60.0)
+        assert "skipped" not in marks, marks
+        assert all(value > 0 for value in transactions.figures(marks_of(marks)).values()), marks
+        ends = admin.list_offsets({TopicPartition(topic, number): LATEST for number in range(3)})
+    # A record and a marker of each transaction.
+    assert {end.offset for end in ends.values() if end is not None} == {2 * marks["transactions"]}
 
 
 def test_every_system_of_first_second_does_what_it_is_measured_for(

@@ -125,6 +125,43 @@ def throughput(
 
 
 @app.command()
+def transactions(
+    profile: Profile = "quick",
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="v1 (KIP-98), v2 (KIP-890), or both separated by a comma; default: both."),
+    ] = None,
+    load: Annotated[
+        str | None,
+        typer.Option(help="record, batch, or both separated by a comma; default: both."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Transactions committed per second, beside the peers.
+
+    Each has one record, or a batch of 1,000, for each of three brokers.
+    """
+    from fairlead_kafka.lab.targets import TARGETS
+    from fairlead_kafka.lab.transactions import LOADS, PROTOCOLS, SYSTEMS
+
+    run_experiment(
+        "transactions",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        protocols=chosen_all("--protocol", protocol, tuple(PROTOCOLS)),
+        loads=chosen_all("--load", load, tuple(LOADS)),
+        rounds=rounds,
+    )
+
+
+@app.command()
 def consume(
     profile: Profile = "quick",
     target: Target = "apache-kafka,fairlead",

@@ -79,6 +79,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.throughput",
         ),
         Experiment(
+            "transactions",
+            "Transactions with records for three brokers committed per second, beside the peers.",
+            "fairlead_kafka.lab.transactions",
+        ),
+        Experiment(
             "consume",
             "Records read per second, cold and warm, and latency from send to poll, beside the peers.",
             "fairlead_kafka.lab.consume",

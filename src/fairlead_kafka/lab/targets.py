@@ -61,16 +61,17 @@ def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
 
 
 @contextmanager
-def target(name: str, brokers: int = 1) -> Iterator[str]:
-    """The `bootstrap.servers` of a fresh target, stopped and removed at the end.
+def target(name: str, brokers: int = 1, properties: Mapping[str, object] | None = None) -> Iterator[str]:
+    """The `bootstrap.servers` of a fresh target, stopped and removed at the end; `properties`:
+    configs of its brokers.
 
     Raises `apache_kafka.Unavailable` if Apache Kafka cannot be had here.
     """
     if name == "apache-kafka":
-        with ApacheKafka() as kafka:
+        with ApacheKafka("1g" if brokers == 1 else "512m", brokers, properties=properties) as kafka:
             yield kafka.bootstrap_servers
         return
-    with _embedded(brokers) as (bootstrap_servers,):
+    with _embedded(brokers, properties) as (bootstrap_servers,):
         yield bootstrap_servers
 
 
