@@ -15,6 +15,7 @@ from fairlead_kafka.wire import TRANSACTION_VERSION, ApiKey
 from fairlead_kafka.wire.messages import UpdateFeaturesRequest
 from tests.support.java_tools import JavaTools
 from tests.support.secured_kafka import SecuredKafka, secured_kafka
+from tests.support.share_members import ShareMembers
 from tests.support.waiting import until
 from tests.support.wire_client import Wire
 
@@ -85,6 +86,13 @@ def kafka_jars() -> str:
 def tools(kafka_jars: str) -> Iterator[JavaTools]:
     """Kafka's own tools, all in one Java."""
     with JavaTools() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def share_members(kafka_jars: str) -> Iterator[ShareMembers]:
+    """Members of share groups of Kafka's own client, all in one Java."""
+    with ShareMembers() as running:
         yield running
 
 

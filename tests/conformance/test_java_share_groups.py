@@ -9,7 +9,7 @@ import pytest
 
 import fairlead_kafka
 from tests.support.java_tools import JavaTools, formatted
-from tests.support.share_member import Got, ShareMember
+from tests.support.share_members import Got, ShareMembers
 from tests.support.waiting import until
 
 NewTopic = Callable[..., str]
@@ -58,28 +58,28 @@ def offsets(records: list[Got]) -> list[tuple[int, int]]:
 
 
 def test_implicit_acknowledgement(
-    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], share_members: ShareMembers
 ) -> None:
     topic = new_topic(servers, partitions=1)
     from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
-    with ShareMember(servers, topic, topic) as member:
+    with share_members.member(servers, topic, topic) as member:
         assert offsets(member.poll_until(3)) == [(0, 1), (1, 1), (2, 1)]
         produce(servers, topic, "3")
         assert offsets(member.poll_until(1)) == [(3, 1)]
         assert member.poll() == []
-    with ShareMember(servers, topic, topic) as member:
+    with share_members.member(servers, topic, topic) as member:
         produce(servers, topic, "4")
         assert offsets(member.poll_until(1)) == [(4, 1)]
 
 
 def test_each_kind_of_acknowledgement(
-    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], share_members: ShareMembers
 ) -> None:
     topic = new_topic(servers, partitions=1)
     from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
-    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+    with share_members.member(servers, topic, topic, **EXPLICIT) as member:
         accepted, released, rejected = member.poll_until(3)
         member.acknowledge(accepted, "ACCEPT")
         member.acknowledge(released, "RELEASE")
@@ -95,28 +95,32 @@ def test_each_kind_of_acknowledgement(
 
 
 def test_a_lock_that_is_over_and_a_member_that_dies_give_back(
-    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None]
+    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], share_members: ShareMembers
 ) -> None:
     topic = new_topic(servers, partitions=1)
     from_earliest(topic)
     produce(servers, topic, "0", "1")
     with (
-        ShareMember(servers, topic, topic, **EXPLICIT) as slow,
-        ShareMember(servers, topic, topic, **EXPLICIT) as other,
+        share_members.member(servers, topic, topic, **EXPLICIT) as slow,
+        ShareMembers() as apart,
     ):
+        other = apart.member(servers, topic, topic, **EXPLICIT)
         late = slow.poll_until(2)
         other_got = other.poll_until(2)
         assert offsets(other_got) == [(0, 2), (1, 2)]
         slow.acknowledge(late[0], "ACCEPT")
         slow.acknowledge(late[1], "ACCEPT")
         assert slow.commit() == {f"{topic}-0": "InvalidRecordStateException"}
-        other.kill()
+        apart.kill()
         assert offsets(slow.poll_until(2)) == [(0, 3), (1, 3)]
-        slow.kill()
 
 
 def test_the_tool_lists_describes_resets_and_deletes(
-    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], tools: JavaTools
+    servers: str,
+    new_topic: NewTopic,
+    from_earliest: Callable[[str], None],
+    tools: JavaTools,
+    share_members: ShareMembers,
 ) -> None:
     def tool(*arguments: str) -> str:
         return tools.run("share-groups", "--bootstrap-server", servers, *arguments)
@@ -125,7 +129,7 @@ def test_the_tool_lists_describes_resets_and_deletes(
     from_earliest(topic)
     produce(servers, topic, "0", "1", "2")
     produce(servers, topic, "3", partition=1)
-    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+    with share_members.member(servers, topic, topic, **EXPLICIT) as member:
         seen = set[str]()
 
         def polled() -> bool:
@@ -146,7 +150,7 @@ def test_the_tool_lists_describes_resets_and_deletes(
     tool("--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
     described = rows(tool("--describe", "--group", topic))
     assert [row[-2:] for row in described] == [["0", "3"], ["0", "1"]]
-    with ShareMember(servers, topic, topic) as member:
+    with share_members.member(servers, topic, topic) as member:
         assert len(member.poll_until(4)) == 4
     tool("--delete-offsets", "--group", topic, "--topic", topic)
     assert "has no offset" in tool("--describe", "--group", topic)
@@ -161,12 +165,16 @@ def rows(told: str) -> list[list[str]]:
 
 
 def test_kafkas_formatters_read_our_log_of_share_groups(
-    servers: str, new_topic: NewTopic, from_earliest: Callable[[str], None], tools: JavaTools
+    servers: str,
+    new_topic: NewTopic,
+    from_earliest: Callable[[str], None],
+    tools: JavaTools,
+    share_members: ShareMembers,
 ) -> None:
     topic = new_topic(servers, partitions=1)
     from_earliest(topic)
     produce(servers, topic, "0", "1")
-    with ShareMember(servers, topic, topic, **EXPLICIT) as member:
+    with share_members.member(servers, topic, topic, **EXPLICIT) as member:
         first, second = member.poll_until(2)
         member.acknowledge(first, "ACCEPT")
         member.acknowledge(second, "RELEASE")

@@ -16,7 +16,7 @@ from fairlead_kafka.admin import SharePartitionOffset
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.client import ResourceType
 from tests.conformance.conftest import QUICK_SHARES
-from tests.support.share_member import Got, ShareMember
+from tests.support.share_members import Got, ShareMember, ShareMembers
 from tests.support.waiting import until
 
 ck = pytest.importorskip("confluent_kafka")
@@ -26,7 +26,8 @@ _numbers = itertools.count()
 class Share:
     """A share group of its own that reads a topic of its own from the beginning."""
 
-    def __init__(self, servers: str, topic: str, **configs: str) -> None:
+    def __init__(self, java: ShareMembers, servers: str, topic: str, **configs: str) -> None:
+        self._java = java
         self.servers, self.topic, self.group = servers, topic, f"share-{next(_numbers)}-{topic}"
         self.place = fairlead_kafka.TopicPartition(topic, 0)
         changes = {"share.auto.offset.reset": "earliest"} | {
@@ -52,7 +53,9 @@ class Share:
         return made
 
     def java(self, mode: str = "explicit", **configs: str) -> ShareMember:
-        return ShareMember(self.servers, self.group, self.topic, share_acknowledgement_mode=mode, **configs)
+        """A member of Kafka's own client."""
+        settings = {"share_acknowledgement_mode": mode, **configs}
+        return self._java.member(self.servers, self.group, self.topic, **settings)
 
     def offset(self) -> SharePartitionOffset | None:
         """How far the group is with partition 0, by the admin client."""
@@ -72,12 +75,14 @@ def own_cluster(kafka_jars: str) -> Iterator[str]:
 
 
 @pytest.fixture(params=["apache_kafka", "own_cluster"])
-def made(request: pytest.FixtureRequest, new_topic: Callable[..., str]) -> Callable[..., Share]:
+def made(
+    request: pytest.FixtureRequest, new_topic: Callable[..., str], share_members: ShareMembers
+) -> Callable[..., Share]:
     """Makes a share group, with configs of its own, that reads a topic of its own."""
     servers = request.getfixturevalue(request.param)
 
     def make(**configs: str) -> Share:
-        return Share(servers, new_topic(servers, partitions=1), **configs)
+        return Share(share_members, servers, new_topic(servers, partitions=1), **configs)
 
     return make
 
@@ -204,7 +209,7 @@ def test_a_lock_that_ends_passes_the_record_on(made: Callable[..., Share]) -> No
 def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
     share = made(share_record_lock_duration_ms="4000")
     with share.member() as member, share.java() as java:
-        java.commit()  # its JVM is up from here on, and it has asked for nothing
+        java.commit()  # it is a member from here on, and has asked for nothing
         share.write(b"a")
         (record,) = got(member, 1)
         for _ in range(9):
