@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from rich.console import Console
 
 from fairlead_kafka.base.errors import ConfigError
@@ -15,7 +16,7 @@ from fairlead_kafka.cli.pipeline_report import print_flows, summed
 from fairlead_kafka.spark.pipelines import Expectations
 from fairlead_kafka.spark.pipelines.catalog import CATALOG_KEY, WAREHOUSE_KEY, derby_log, kept_catalog
 from fairlead_kafka.spark.pipelines.counters import FlowCounters, Progress, add_lag_and_loss, offsets_of
-from fairlead_kafka.spark.pipelines.running import RunResult
+from fairlead_kafka.spark.pipelines.running import RunResult, _as_json
 
 P0, P1 = TopicPartition("access", 0), TopicPartition("access", 1)
 
@@ -131,6 +132,20 @@ def test_lag_is_to_the_ends_of_its_topics_and_loss_is_what_was_dropped_before_it
     add_lag_and_loss(flows, {P0: 5, P1: 0}, {P0: 10, P1: 4, TopicPartition("orders", 0): 9})
     assert (flows[0].lost, flows[0].lag) == (2, 2 + 4)
     assert (flows[1].lost, flows[1].lag) == (0, None)
+
+
+def test_offsets_are_those_of_the_json_where_pyspark_has_them_as_python_writes_them() -> None:
+    end = {"access": {"0": 8}}
+    source = {"description": "", "startOffset": None, "endOffset": end, "latestOffset": end}
+    source |= dict.fromkeys(("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond"), 8)
+    told = {**batch("parsed", 8), "sources": [source], "stateOperators": [], "batchId": 0, "timestamp": ""}
+    told |= dict.fromkeys(("id", "runId"), "00000000-0000-0000-0000-000000000000")
+    told["sink"] = {"description": "", "numOutputRows": 8}
+    progress = StreamingQueryProgress.fromJson(told)
+    progress.sources[0]["endOffset"] = str(end)  # as 4.0 and 4.1 have it
+    counted = Progress({"parsed": "parsed"})
+    counted.add(_as_json(progress))
+    assert counted.flows["parsed"].end == {P0: 8}
 
 
 @pytest.mark.parametrize(
