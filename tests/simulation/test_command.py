@@ -76,7 +76,7 @@ def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(
     ran = run("simulate", "--world", "producer", "--seeds", "2", "--canaries", "--jobs", "1")
     assert ran.code == 1
     assert "2 worlds simulated, all held; of 1 planted bugs 0 were noticed" in ran.out
-    assert f"world producer: the planted bug {CANARIES[0].name!r} went unnoticed from seed 0 on" in ran.err
+    assert f"world producer: the planted bug {CANARIES[0].name!r} went unnoticed from seed" in ran.err
 
 
 @pytest.mark.parametrize("seed", [3, 4])

@@ -247,20 +247,36 @@ def _answering_offsets_at_once(within: Method) -> Method:
 
 CANARIES = (
     Canary(
-        "retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering
+        "retry renumbers sequences",
+        "producer",
+        "producer: a batch goes back into its queue",
+        _renumbering,
+        first_seed=10,
+        seeds_max=20,
     ),
-    Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
+    Canary(
+        "ack without an answer",
+        "producer",
+        "producer: a request was lost",
+        _acknowledging_what_was_lost,
+        first_seed=19,
+        seeds_max=40,
+    ),
     Canary(
         "retry goes before earlier batches",
         "producer",
         "producer: a batch goes back into its queue",
         _retrying_last_first,
+        first_seed=8,
+        seeds_max=20,
     ),
     Canary(
         "expired batch acked",
         "producer",
         "producer: a submission gives memory back",
         _acknowledging_what_expired,
+        first_seed=15,
+        seeds_max=40,
     ),
     Canary(
         "lost submission on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved
@@ -276,18 +292,33 @@ CANARIES = (
         "producer",
         "producer: sequences start again",
         _never_starting_again,
+        first_seed=5,
     ),
     Canary(
         "a forgotten topic starts again in the same epoch",
         "producer",
         "producer: sequences are forgotten",
         _doing_nothing,
-        first_seed=60,
+        first_seed=63,
     ),
     Canary("commit without waiting for batches", "producer", "producer: all is complete", _never_waiting),
-    Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
+    Canary(
+        "commit in spite of a failed batch",
+        "producer",
+        "producer: records failed",
+        _forgetting_failures,
+        first_seed=24,
+        seeds_max=50,
+    ),
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
-    Canary("broker takes duplicates", "producer", "model broker: sequences are checked", _taking_duplicates),
+    Canary(
+        "broker takes duplicates",
+        "producer",
+        "model broker: sequences are checked",
+        _taking_duplicates,
+        first_seed=10,
+        seeds_max=20,
+    ),
     Canary(
         "broker answers without writing",
         "producer",
