@@ -31,8 +31,10 @@ test: setup
 # Files are handed out in the order of their folders: long ones with servers and Java first, so that what is left at the end is short.
 # Those that need the same servers go to one process (tests/support/scheduling.py).
 # Four at a time on two cores: much of the time of the long ones is waiting for servers, time-outs and quotas.
+# Spark's Javas map their classes from a file, which is written once in an environment (tests/support/class_archive.py).
 # A worker that is gone is not replaced, or the test that it hung in would be tried again, and hang again.
 all-tests: setup
+	@$(BIN)/python -m tests.support.class_archive
 	$(BIN)/python -m pytest tests -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.

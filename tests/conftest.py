@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.class_archive import java_options
 from tests.support.scheduling import FilesTogether
 
 settings.register_profile(
@@ -26,6 +27,9 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
 )
+
+if java_options():
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests
