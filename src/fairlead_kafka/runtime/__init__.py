@@ -36,7 +36,7 @@ from fairlead_kafka.base.lazy import lazily
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.clock import thread_work_ns
     from fairlead_kafka.runtime.completion import Completion, wrap_async
-    from fairlead_kafka.runtime.freed_memory import keep_freed_memory
+    from fairlead_kafka.runtime.freed_memory import give_back_freed_memory, keep_freed_memory
     from fairlead_kafka.runtime.handle import Handle, Host
     from fairlead_kafka.runtime.host import SelectorHost
     from fairlead_kafka.runtime.rng import system_rng
@@ -51,6 +51,7 @@ __all__ = [
     "SelectorHost",
     "VirtualHost",
     "VirtualLink",
+    "give_back_freed_memory",
     "keep_freed_memory",
     "system_rng",
     "thread_work_ns",
@@ -64,7 +65,7 @@ _HOMES = {
         "wrap_async",
     ),
     "fairlead_kafka.runtime.rng": ("system_rng",),
-    "fairlead_kafka.runtime.freed_memory": ("keep_freed_memory",),
+    "fairlead_kafka.runtime.freed_memory": ("give_back_freed_memory", "keep_freed_memory"),
     "fairlead_kafka.runtime.handle": (
         "Handle",
         "Host",

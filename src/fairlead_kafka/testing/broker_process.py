@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,12 +30,15 @@ from fairlead_kafka.base.json_types import (
 )
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, give_back_freed_memory, thread_work_ns
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.channel import Channel
 
 _logger = GuardedLogger("fairlead_kafka.testing")
 _WATCH_S = 1.0
+_GIVE_BACK_S = 60.0
+"""Time between two looks for freed memory that the system can have back: seldom enough to cost
+nothing (some ms), often enough that one minute's peak does not lie on the next one's."""
 TIMEOUT_S = 60.0
 ERRORS: dict[str, type[FairleadError]] = {
     each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)
@@ -76,10 +80,7 @@ def serve(channel: Channel, config: Mapping[str, Json]) -> int:
         except FairleadError as error:
             _refuse(channel, error)
             return 1
-        while os.getppid() == parent and not handle.ended:
-            if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
-                return 0
-        return 1
+        return _watch(channel, host, handle, parent)
     except _Terminated:
         _submit(host, handle, StopBroker)
         return 0
@@ -88,6 +89,19 @@ def serve(channel: Channel, config: Mapping[str, Json]) -> int:
     except Exception:
         traceback.print_exc()
         return 1
+
+
+def _watch(channel: Channel, host: SelectorHost, handle: Handle, parent: int) -> int:
+    """Do what the launcher says, and give freed memory back now and then, until the broker has
+    stopped or the launcher is gone. Returns the process's exit code."""
+    next_s = time.monotonic() + _GIVE_BACK_S
+    while os.getppid() == parent and not handle.ended:
+        if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
+            return 0
+        if time.monotonic() >= next_s:
+            give_back_freed_memory()
+            next_s = time.monotonic() + _GIVE_BACK_S
+    return 1
 
 
 def _machine(config: Mapping[str, Json]) -> Broker:

@@ -1,0 +1,31 @@
+"""What the allocator is asked for: the C library's own calls, and nothing where it has none."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from fairlead_kafka.runtime import give_back_freed_memory, keep_freed_memory
+
+
+def test_freed_memory_is_asked_of_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def ask(*given: object) -> int:
+        asked.append(given)
+        return 1
+
+    library = SimpleNamespace(malloc_trim=ask, mallopt=ask)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
+    assert give_back_freed_memory()
+    assert keep_freed_memory(kept_bytes=5)
+    assert asked == [(0,), (-3, 32 << 20), (-1, 5)]
+
+
+@pytest.mark.parametrize("call", [give_back_freed_memory, keep_freed_memory])
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch, call: Callable[[], bool]) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace())
+    assert not call()
