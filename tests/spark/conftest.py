@@ -50,6 +50,11 @@ def servers(cluster: fairlead_kafka.Cluster) -> str:
 _numbers = itertools.count()
 
 
+KEPT = {"retention.ms": "-1"}
+"""Config of the tests' topics: their records are months old, and a cluster that lives for five
+minutes looks for what is older than a week."""
+
+
 @pytest.fixture
 def new_topic(servers: str) -> Callable[..., str]:
     """Makes a topic, filled with the rows of a table if one is given."""
@@ -57,7 +62,7 @@ def new_topic(servers: str) -> Callable[..., str]:
     def make(partitions: int = 3, table: pa.Table | None = None) -> str:
         name = f"spark-{next(_numbers)}"
         with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
-            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions)])
+            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions, configs=KEPT)])
         if table is not None:
             with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
                 producer.send_table(name, table).result(timeout_s=PATIENCE_S)
