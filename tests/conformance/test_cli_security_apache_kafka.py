@@ -376,13 +376,14 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "security.md"
 
 
 def recipes(language: str) -> str:
-    """What the document's section about rights, users and quotas has in a language."""
+    """The last block of a language in the document's section about rights, users and quotas: one
+    of the shell's before it starts a cluster to try them on."""
     section = (
         DOCUMENT.read_text(encoding="utf-8")
         .partition("## Rights, users and quotas\n")[2]
         .partition("\n## ")[0]
     )
-    (found,) = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    found: str = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)[-1]
     return str(found)
 
 
