@@ -262,3 +262,14 @@ def test_what_compaction_removed_takes_room_until_those_before_it_are_done() -> 
     say(window, 0, 9, ACCEPT)
     assert (window.start, window.next_fetch_offset) == (5000, 5000)
     assert acquire(window, [5009]) == [Acquired(5000, 5009, 1)]
+
+
+def test_what_compaction_removed_may_have_been_all_that_the_start_waited_for() -> None:
+    window = Window(0)
+    acquire(window, [4, 9])
+    say(window, 5, 9, ACCEPT)
+    say(window, 0, 4, RELEASE)
+    assert window.acquire(wanted(), 0, 5, [9, 14], LIMITS) == [Acquired(10, 14, 1)]
+    window.check()
+    assert window.start == 10
+    assert window.acquire(wanted(), 15, 15, [19], LIMITS) == [Acquired(15, 19, 1)]

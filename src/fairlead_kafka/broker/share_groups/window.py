@@ -398,7 +398,9 @@ class Window:
             number += 1
 
     def _between(self, first: int, last: int) -> Iterator[Run]:
-        """The runs of exactly these offsets, cut to measure; more may be cut meanwhile."""
+        """The runs of exactly these offsets, as far as they are not behind the start, cut to
+        measure; more may be cut meanwhile."""
+        first = max(first, self.start)
         if first > last:
             return
         self._split(first)
