@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.syntax import statements
+
 SOURCE = Path(__file__).parents[2] / "src"
 Graph = dict[str, set[str]]
 
@@ -15,9 +17,9 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(tree: ast.AST, known: set[str]) -> Iterator[str]:
+def _imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
     """Modules of `known` that a module names in any import: at its top, for types alone, or in a function."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):

@@ -10,6 +10,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -82,15 +83,38 @@ ANY_MAX = 134
 """Lines of `src` with the word `Any`, at most: a tenth of those before messages had types."""
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Facts(NamedTuple):
+    """A module, as far as it is looked at: its syntax tree is a hundred times as large, and would
+    make each full garbage collection of later tests slow."""
+
+    docstrings: list[tuple[int, str]]
+    """Line and text of each, those of attributes included."""
+    names: list[tuple[int, str]]
+    """Line and text of each name that it makes: functions, classes, arguments, variables and
+    attributes. Names that it only uses are their makers' affair."""
+    functions: list[tuple[str, str, str]]
+    """Name, result and docstring of each."""
+
+
 @cache
-def nodes(path: Path) -> list[ast.AST]:
-    """All of a module's syntax tree."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each docstring, those of attributes included."""
-    for node in nodes(path):
+def facts(path: Path) -> Facts:
+    """What a module says of itself, in one walk."""
+    found = Facts([], [], [])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, Function | ast.ClassDef):
+            found.names.append((node.lineno, node.name))
+        elif isinstance(node, ast.arg):
+            found.names.append((node.lineno, node.arg))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.names.append((node.lineno, node.id))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.names.append((node.lineno, node.attr))
+        if isinstance(node, Function):
+            result = "" if node.returns is None else ast.unparse(node.returns)
+            found.functions.append((node.name, result, ast.get_docstring(node) or ""))
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             value = getattr(statement, "value", None)
@@ -99,7 +123,8 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
                 and isinstance(value, ast.Constant)
                 and isinstance(value.value, str)
             ):
-                yield statement.lineno, value.value
+                found.docstrings.append((statement.lineno, value.value))
+    return found
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
@@ -111,7 +136,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
             start=1,
         )
         return
-    yield from docstrings(path)
+    yield from facts(path).docstrings
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -128,20 +153,6 @@ def test_words_that_were_ours_alone_do_not_come_back() -> None:
         for match in re.finditer(rf"(?<!`)\b{word}\b(?!`)", text, re.IGNORECASE)
     ]
     assert not found, "\n".join(found)
-
-
-def names_made(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each name that a module makes: functions, classes, arguments, variables and
-    attributes. Names that it only uses are their makers' affair."""
-    for node in nodes(path):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.lineno, node.name
-        elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.attr
 
 
 def snake_case(name: str) -> str:
@@ -165,7 +176,7 @@ def test_names_are_the_fields_where_rooms_were_gone_through() -> None:
         f"{path.relative_to(ROOT)}:{line}: {name}; write {instead}"
         for room in ROOMS_WITH_THE_FIELDS_NAMES
         for path in sorted((ROOT / "src" / "fairlead_kafka" / room).rglob("*.py"))
-        for line, name in [(1, path.stem), *names_made(path)]
+        for line, name in [(1, path.stem), *facts(path).names]
         for instead in words_instead(name)
         if name not in NAMES_KEPT.get(f"{room}/{path.name}", ())
     ]
@@ -176,7 +187,7 @@ def test_docstrings_say_what_a_thing_is() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: begin with what it is or does; it must stand alone"
         for path in SOURCES
-        for line, text in docstrings(path)
+        for line, text in facts(path).docstrings
         if BEGINNINGS.match(text.strip())
     ]
     assert not found, "\n".join(found)
@@ -184,28 +195,22 @@ def test_docstrings_say_what_a_thing_is() -> None:
 
 def test_docstrings_of_functions_without_a_result_say_what_they_do() -> None:
     found = [
-        f"{path.relative_to(ROOT)}: {node.name}: begin with a verb, or with 'Called when'"
+        f"{path.relative_to(ROOT)}: {name}: begin with a verb, or with 'Called when'"
         for path in SOURCES
-        for node in nodes(path)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.name != "__init__"
-        and isinstance(node.returns, ast.Constant)
-        and node.returns.value is None
-        and EVENTS.match(ast.get_docstring(node) or "")
+        for name, result, docstring in facts(path).functions
+        if name != "__init__" and result == "None" and EVENTS.match(docstring)
     ]
     assert not found, "\n".join(found)
 
 
 def test_docstrings_of_questions_say_when_the_answer_is_yes() -> None:
     found = [
-        f"{path.relative_to(ROOT)}: {node.name}: say 'True if', 'False if' or 'Whether'"
+        f"{path.relative_to(ROOT)}: {name}: say 'True if', 'False if' or 'Whether'"
         for path in SOURCES
-        for node in nodes(path)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and isinstance(node.returns, ast.Name)
-        and node.returns.id == "bool"
-        and (text := ast.get_docstring(node))
-        and not re.search(r"\b(true|false|whether|see)\b", text, re.IGNORECASE)
+        for name, result, docstring in facts(path).functions
+        if result == "bool"
+        and docstring
+        and not re.search(r"\b(true|false|whether|see)\b", docstring, re.IGNORECASE)
     ]
     assert not found, "\n".join(found)
 
