@@ -17,7 +17,7 @@ from fairlead_kafka.lab.kip794_cases import POLICIES
 from fairlead_kafka.lab.paced import load_of
 from fairlead_kafka.lab.scenarios import SCENARIOS, skew_share
 from fairlead_kafka.lab.virtual_load import DEAD, STARTED, BrokerEvent, Stall, VirtualTask, virtual_load
-from tests.unit.test_lab_kips import shares, silent
+from tests.end_to_end.test_lab_kips import shares, silent
 
 
 def measured(**more: Any) -> dict[str, Any]:
