@@ -8,7 +8,7 @@ ROWS ?= 100000
 unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: setup demo test all-tests test-distribution test-spark-versions check lint docs dist clean
+.PHONY: setup demo test all-tests quick-tests class-archive compiled-tests test-distribution test-spark-versions check lint docs dist clean
 
 setup: .venv/ready
 
@@ -24,18 +24,23 @@ setup: .venv/ready
 demo: setup
 	@$(BIN)/fairlead demo --rows $(ROWS) $(if $(INPUT),--input $(INPUT))
 
-# Lint beside the tests: it takes one core for half a minute.
+# Lint beside the tests, and beside what they need first: it takes one core for half a minute.
 test: setup
-	@$(MAKE) --no-print-directory -j 2 lint all-tests
+	@$(MAKE) --no-print-directory -j 3 lint all-tests
 
 # Files are handed out in the order of their folders: long ones with servers and Java first, so that what is left at the end is short.
 # Those that need the same servers go to one process (tests/support/scheduling.py).
 # Four at a time on two cores: much of the time of the long ones is waiting for servers, time-outs and quotas.
 # Spark's Javas map their classes from a file, which is written once in an environment (tests/support/class_archive.py).
 # A worker that is gone is not replaced, or the test that it hung in would be tried again, and hang again.
-all-tests: setup
-	@$(BIN)/python -m tests.support.class_archive
+all-tests: setup class-archive compiled-tests
 	$(BIN)/python -m pytest tests -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+
+class-archive: setup
+	@$(BIN)/python -m tests.support.class_archive
+
+compiled-tests: setup
+	@$(BIN)/python -m tests.support.compiled tests
 
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
 test-distribution: setup
@@ -45,9 +50,14 @@ test-distribution: setup
 test-spark-versions: setup
 	$(BIN)/python -m tests.spark.each_version $(SPARK)
 
-# What every commit passes, in under a minute: format, lint, types, floors, tidy and unit tests.
-check: setup lint
-	$(BIN)/python -m pytest tests/tidy tests/unit -n 2
+# What every commit passes: format, lint, types, floors, tidy and unit tests. Lint beside the tests, as in `make test`.
+check: setup
+	@$(MAKE) --no-print-directory -j 2 lint quick-tests
+
+# A file to one process, for its tests look at the same sources or stand on the same fixtures. Those that take longest are in the midst.
+quick-tests: setup
+	@$(BIN)/python -m tests.support.compiled tests/tidy tests/unit
+	$(BIN)/python -m pytest tests/tidy tests/unit -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff format --check src tests docs examples
