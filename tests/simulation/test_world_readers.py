@@ -13,6 +13,7 @@ from fairlead_kafka.simulation.facts import Facts
 from fairlead_kafka.simulation.keyed_sender import Wrote
 from fairlead_kafka.simulation.reader import Look, Read
 from fairlead_kafka.simulation.reading_checks import check_final_looks, check_look
+from fairlead_kafka.simulation.remade_topic import Given, wrong_step
 from fairlead_kafka.simulation.rot import Rotten
 from fairlead_kafka.simulation.workload import RecordResult
 from fairlead_kafka.simulation.world_readers import ReadersWorld, run_seed
@@ -29,6 +30,24 @@ def test_readers_are_told_what_is_there(first: int) -> None:
     assert (
         sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
     )
+
+
+@pytest.mark.parametrize(
+    ("places", "whole_from", "wrong"),
+    [
+        ([(1, 0), (1, 1), (3, 0)], 0, None),
+        ([(1, 0), (1, 2)], 0, (1, 2)),
+        ([(1, 0), (2, 1)], 0, (2, 1)),
+        ([(1, 0), (1, 0)], 0, (1, 0)),
+        ([(2, 0), (1, 1)], 9, (1, 1)),
+        ([(1, 4), (1, 2), (2, 0)], 2, None),
+    ],
+)
+def test_each_life_of_a_topic_is_read_from_its_start_without_gaps(
+    places: list[tuple[int, int]], whole_from: int, wrong: tuple[int, int] | None
+) -> None:
+    found = wrong_step([Given(life, offset, b"") for life, offset in places], whole_from)
+    assert (None if found is None else (found[1].life, found[1].offset)) == wrong
 
 
 class Writer:

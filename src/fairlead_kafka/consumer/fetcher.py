@@ -20,6 +20,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import (
     NO_LEADER,
     NO_LEADER_EPOCH,
@@ -335,6 +336,7 @@ class Fetcher:
                 ):
                     self._read_partition(node_id, state, part, alone=filled == 1)
 
+    @hook("consumer: a topic that was made again")
     def _another_topic(self, state: PartitionState, topic_id: UUID, code: int) -> bool:
         """Whether a topic answers that was made again since the last answer: it is read from its
         beginning. One that a broker does not know says nothing: the metadata may be old."""

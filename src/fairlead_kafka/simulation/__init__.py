@@ -56,7 +56,8 @@ from at offsets within batches; records have timestamps of clocks that differ by
 earlier ones, batches of old files rot (`rot`); connections come that say nothing or do not read
 (`bad_clients`), and names of every length (`long_ids`). Real consumers of both isolation levels
 read and ask for offsets all along and in the end (`reader`); what they were told is compared with
-what the applications were told (`facts`, `reading_checks`), never with a log.
+what the applications were told (`facts`, `reading_checks`), never with a log. In three of ten of
+these worlds consumers read a topic that is deleted and made again, over and over (`remade_topic`).
 
 World `transactions` has real brokers, and transactional producers that follow the rules of Kafka's
 Java client (`java_producer`, over `pipeline`): several batches on their way to a partition that does

@@ -207,6 +207,10 @@ def _always(_: Method) -> Method:
     return lambda *arguments: True
 
 
+def _taking_any_topic(_: Method) -> Method:
+    return lambda fetcher, state, topic_id, code: False
+
+
 def _giving_up(_: Method) -> Method:
     return lambda search: False
 
@@ -496,6 +500,13 @@ CANARIES = (
         "clients: no more connections than max.connections",
         _doing_nothing,
         first_seed=10,
+    ),
+    Canary(
+        "a topic that was made again is read where the old one was",
+        "readers",
+        "consumer: a topic that was made again",
+        _taking_any_topic,
+        first_seed=3,
     ),
     *SHARE_CANARIES,
     *TRANSACTION_CANARIES,

@@ -26,6 +26,7 @@ from fairlead_kafka.simulation.reader import Look, Place, Reader
 from fairlead_kafka.simulation.readers_faults import ANYWHERE, TOGETHER, ReadersFaults
 from fairlead_kafka.simulation.reading_checks import check_final_looks, check_look
 from fairlead_kafka.simulation.real_cluster import RealCluster
+from fairlead_kafka.simulation.remade_topic import RemadeTopic
 from fairlead_kafka.simulation.replica_logs import converge
 from fairlead_kafka.simulation.trimmer import Trimmer
 from fairlead_kafka.simulation.workload import RecordResult
@@ -45,6 +46,10 @@ CONNECTIONS_MAX, DESCRIPTORS_MAX = 100, 150
 
 The difference is for files, and for its own connections to other brokers.
 """
+REMADE_SEEDS = (3, 7, 9)
+"""Last digits of seeds with a topic that is made again; canaries of other parts name other seeds."""
+REMADE_SALT = 0x4E3A
+"""Makes the generator of that topic from the seed, so that the rest is drawn as without it."""
 STILL_MS = 800.0
 """Milliseconds without a write within which everything is compacted that will be."""
 
@@ -98,6 +103,10 @@ class ReadersWorld(World):
         self._reading = self.new_rng()
         self._looks_on = True
         self.trimmer = Trimmer(self.host, self.script, self.addresses, self.new_rng(), self._to_trim)
+        self.remade: RemadeTopic | None = None
+        if self.outcome.seed % 10 in REMADE_SEEDS:
+            own_rng = Random(self.outcome.seed ^ REMADE_SALT)
+            self.remade = RemadeTopic(self.host, self.script, self.cluster, own_rng, brokers)
         return brokers
 
     def _create(self, name: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
@@ -164,11 +173,15 @@ class ReadersWorld(World):
         for reader in self.readers:
             self._look(reader)
         self.trimmer.begin()
+        if self.remade is not None:
+            self.remade.begin()
         super()._live()
 
     def _run_until_quiet(self) -> None:
         self._looks_on = False
         self.trimmer.finish()
+        if self.remade is not None:
+            self.remade.finish()
         super()._run_until_quiet()
 
     def _look(self, reader: Reader) -> None:
@@ -216,6 +229,7 @@ class ReadersWorld(World):
 
     def _check(self) -> None:
         violated = self.outcome.violated
+        remade = [] if self.remade is None else self.remade.live_calmly()
         still = []
         for when in ("once all was well again", "after all brokers were killed and started once more"):
             for apart in converge(self.host, self.cluster, CONVERGENCE_MS, self.ills.rot.places()):
@@ -228,7 +242,7 @@ class ReadersWorld(World):
             self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
             self.cluster.start()
         facts = Facts(self._keyed(), self.trimmer.asked)
-        found = facts.twice + [
+        found = [*facts.twice, *remade] + [
             what
             for looks in still
             for what in check_final_looks(looks, self.ills.rot.in_place(looks[0].place))
@@ -237,6 +251,8 @@ class ReadersWorld(World):
             what for reader in self.readers for look in reader.looks for what in check_look(look, facts)
         ]
         found += [what for looks in still for what in self._untrimmed(looks[0])]
+        if self.remade is not None:
+            found += self.remade.violations(self._may_have_lost())
         for sender, promise in zip(self.senders, self._promises, strict=True):
             found += [*incomplete_or_late(sender, promise), *unreleased_memory(sender)]
         found += [
@@ -253,7 +269,7 @@ class ReadersWorld(World):
         looks = [look for reader in self.readers for look in reader.looks]
         self.outcome.note(
             f"{self.host.steps} {self.host.now_ns()} "
-            f"{[(str(look), look.found, look.records) for look in looks]}"
+            f"{[(str(look), look.found, look.records) for look in looks]} {self.remade}"
         )
 
     def _look_at(self, place: Place) -> list[Look]:
@@ -274,13 +290,16 @@ class ReadersWorld(World):
     def _untrimmed(self, look: Look) -> list[str]:
         # That the log starts later is noted in the log; a broker that dies before the note is
         # written begins where it did before.
-        lost = self.cluster.power_cuts or any(fault.kind in ("hiccup", "full") for fault in self.plan)
-        done = 0 if lost else self.trimmer.done.get(look.place, 0)
+        done = 0 if self._may_have_lost() else self.trimmer.done.get(look.place, 0)
         return (
             [f"{look}: it was told that the log starts at {look.start}, but all before {done} was deleted"]
             if look.start < done
             else []
         )
+
+    def _may_have_lost(self) -> bool:
+        """Whether a disk may have lost what was written to it."""
+        return bool(self.cluster.power_cuts) or any(fault.kind in ("hiccup", "full") for fault in self.plan)
 
 
 def run_seed(seed: int) -> Outcome:
