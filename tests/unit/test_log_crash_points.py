@@ -8,6 +8,7 @@ older than the last step that was synced before its caller was told.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -139,16 +140,25 @@ SCRIPTS: dict[str, list[Step]] = {
 }
 
 
-def play(script: list[Step], effects: int) -> tuple[LogRig, list[State], int]:
+@cache
+def undisturbed(name: str) -> list[State]:
+    """The states of a script without a crash: before its first step, and after each."""
+    rig = rig_for_crashes()
+    states = [state(rig)]
+    for step in SCRIPTS[name]:
+        step(rig)
+        states.append(state(rig))
+    return states
+
+
+def play(name: str, effects: int) -> tuple[LogRig, list[State], int]:
     """Until the power goes: the rig, the states after each step, and the number of the last step
     known to be synced."""
     rig = rig_for_crashes()
-    shadow = rig_for_crashes()
     rig.effects_left = effects
-    states, synced = [state(shadow)], 0
-    for number, step in enumerate(script):
-        step(shadow)
-        states.append(state(shadow))
+    begun = synced = 0
+    for number, step in enumerate(SCRIPTS[name]):
+        begun = number + 1
         try:
             told = step(rig)
         except BrokerError:
@@ -157,16 +167,15 @@ def play(script: list[Step], effects: int) -> tuple[LogRig, list[State], int]:
             synced = number + 1
         if rig.effects_left == 0:
             break
-    return rig, states, synced
+    return rig, undisturbed(name)[: begun + 1], synced
 
 
 @pytest.mark.parametrize("kept", ["nothing", "half", "everything"])
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_crash_before_any_effect_leaves_the_state_after_a_step(name: str, kept: str) -> None:
-    script = SCRIPTS[name]
     share = {"nothing": 0.0, "half": 0.5, "everything": 1.0}[kept]
     for effects in range(EFFECTS_MAX):
-        rig, states, synced = play(script, effects)
+        rig, states, synced = play(name, effects)
         ended = rig.effects_left != 0
         result = rig.crash(power=True, kept=lambda size_bytes: int(size_bytes * share))
         where = f"before effect {effects}"
