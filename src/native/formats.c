@@ -1,42 +1,15 @@
 /* Kernels that turn Avro and Protobuf into columns and back; their reference implementations are in `fairlead_kafka/formats/kernels.py`,
  * where it is said what operations and slots are. */
 
-#include "kernels.h"
+#include "formats.h"
 
-enum { OP_FIELDS = 5, VARINT_BYTES_MAX = 10 };
+enum { VARINT_BYTES_MAX = 10 };
 
 /* Kinds of Avro's operations. */
 enum { LONG, INT, BOOLEAN, FLOAT, DOUBLE, BYTES, FIXED, ENUM, UNION, LIST };
 /* Kinds of Protobuf's fields. */
 enum { P_INT64, P_INT32, P_UINT32, P_SINT64, P_SINT32, P_BOOL, P_FIXED64, P_FIXED32, P_SFIXED32, P_BYTES, P_MESSAGE };
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
-
-typedef struct {
-    int64_t kind, slot, argument, skip, valid;
-} Op;
-
-static inline Op op_at(Int64s ops, int64_t number) {
-    CHECK_PIECE(ops, number * OP_FIELDS, OP_FIELDS);
-    const int64_t *at = ops.data + number * OP_FIELDS;
-    return (Op){at[0], at[1], at[2], at[3], at[4]};
-}
-
-typedef struct {
-    Bytes source;
-    Int64s ops;
-    Int64sOut slots;
-    BoolsOut valid;
-    int64_t rows;
-} Table;
-
-/* A slot of -1 is of what is passed over; so is everything of a row of -1. */
-static inline void put(const Table *table, int64_t slot, int64_t row, int64_t value) {
-    if (slot >= 0 && row >= 0) AT(table->slots, slot * table->rows + row) = value;
-}
-
-static inline void put_valid(const Table *table, int64_t slot, int64_t row, bool value) {
-    if (slot >= 0 && row >= 0) AT(table->valid, slot * table->rows + row) = value;
-}
 
 /* An unsigned varint before `stop` into `value`; the position after it, or -1. */
 static inline int64_t unsigned_varint(Bytes source, int64_t position, int64_t stop, uint64_t *value) {

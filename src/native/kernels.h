@@ -76,6 +76,10 @@ typedef struct {
     int64_t filled, fault, position;
 } Scanned;
 
+typedef struct {
+    int64_t wrong, unescaped;
+} Taken;
+
 /* The keys, values and headers of records: `FlatColumns` of `fairlead_kafka.records.columns`. */
 typedef struct {
     Bytes key_data;
@@ -143,6 +147,10 @@ int64_t decode_protobuf(
 );
 int64_t encode_protobuf(
     Int64s ops, int64_t rows, Int64s slots, Bools valid, Bytes source, Bytes prefix, Bools given, BytesOut out, Int64sOut offsets
+);
+Taken decode_json(
+    Bytes source, Int64s starts, Int64s ends, Bools given, Int64s ops, Bytes names, Int64s name_offsets, Int64s powers, Int64sOut order,
+    Int64sOut places, Int64sOut slots, BoolsOut valid, BoolsOut faults, BytesOut unescaped
 );
 int64_t gather_pieces(Bytes source, Int64s starts, Int64s sizes, BytesOut out);
 

@@ -344,6 +344,25 @@ FUNCTION(decode_protobuf) {
 ENCODES(encode_avro)
 ENCODES(encode_protobuf)
 
+FUNCTION(decode_json) {
+    CALL;
+    Bytes source = take_bytes(&call);
+    Int64s starts = take_int64s(&call), ends = take_int64s(&call);
+    Bools given = take_bools(&call);
+    Int64s ops = take_int64s(&call);
+    Bytes names = take_bytes(&call);
+    Int64s name_offsets = take_int64s(&call), powers = take_int64s(&call);
+    Int64sOut order = take_int64s_out(&call), places = take_int64s_out(&call), slots = take_int64s_out(&call);
+    BoolsOut valid = take_bools_out(&call), faults = take_bools_out(&call);
+    BytesOut unescaped = take_bytes_out(&call);
+    Taken taken = {0};
+    if (WORK(&call))
+        taken = decode_json(
+            source, starts, ends, given, ops, names, name_offsets, powers, order, places, slots, valid, faults, unescaped
+        );
+    END(taken.wrong, taken.unescaped);
+}
+
 FUNCTION(gather_pieces) {
     CALL;
     Bytes source = take_bytes(&call);
@@ -394,6 +413,7 @@ static PyMethodDef METHODS[] = {
     ROW(check_records), ROW(whole_records), ROW(keep_records),   ROW(scan_batches), ROW(decode_records), ROW(decode_headers),
     ROW(measure_records), ROW(encode_batches), ROW(cut_by_size), ROW(hash_keys),    ROW(partition_keys), ROW(sort_by_partition),
     ROW(list_items),    ROW(decode_avro),    ROW(encode_avro),   ROW(decode_protobuf), ROW(encode_protobuf), ROW(gather_pieces),
+    ROW(decode_json),
     {0},
 };
 

@@ -18,11 +18,14 @@ from fairlead_kafka.formats import (
     MessageField,
     ProtobufDeserializer,
     SerializationContext,
+    json_kernel,
 )
 from fairlead_kafka.formats import kernels as kernels_of_formats
 from fairlead_kafka.formats.avro_columns import columns_decoder
 from fairlead_kafka.formats.avro_rows import avro_decoder
 from fairlead_kafka.formats.avro_schema import AvroSchema
+from fairlead_kafka.formats.json_blocks import json_decoder
+from fairlead_kafka.formats.json_types import wire_type
 from tests.fuzz import checked_kernels
 from tests.fuzz.messages import garbled
 from tests.fuzz.tape import Tape
@@ -43,17 +46,28 @@ JSON_KINDS = (
     pa.struct([("a", pa.int64()), ("b", pa.string())]),
     pa.struct([("a", pa.float64()), ("b", pa.list_(pa.struct([("c", pa.bool_())])))]),
     pa.struct([("a", pa.decimal128(18, 4)), ("b", pa.timestamp("us", "UTC"))]),
+    pa.struct([("b", pa.timestamp("us", "UTC")), ("a", pa.float64()), ("c", pa.date32()), ("d", pa.int16())]),
+    pa.struct(
+        [("c", pa.struct([pa.field("b", pa.string(), False), ("a", pa.bool_())])), ("a", pa.float32())]
+    ),
 )
 JSON_TEXTS = (
     b'{"a": 1, "b": "x"}', b'{"a": 1e3, "b": [{"c": true}, null]}',
     b'{"a": "1.5", "b": "2026-01-01T00:00:00Z"}', b"{}", b"null", b"[" * 3000, b'{"a":' * 3000,
+    b'{"b":"2026-01-01 00:00:00.12+01:00","a":-12.345678901234567e-8,"c":"2024-02-29","d":-32768}',
+    b'{"c":{"b":"\\ud83d\\ude00\\n","a":true},"x":[{"y":"\\u00e9"},[],-0.5e3,null],"a":0.1}',
 )  # fmt: skip
 
 
 @cache
 def served() -> tuple[Kernel[..., Any], ...]:
     """The kernels of the formats."""
-    return tuple(each for each in vars(kernels_of_formats).values() if isinstance(each, Kernel))
+    return tuple(
+        each
+        for module in (kernels_of_formats, json_kernel)
+        for each in vars(module).values()
+        if isinstance(each, Kernel)
+    )
 
 
 def prepare() -> None:
@@ -171,12 +185,21 @@ def texts(tape: Tape) -> int:
     kind = tape.pick(JSON_KINDS)
     rows = [garbled(tape.pick(JSON_TEXTS), tape) for _ in range(ROWS)]
     read = JsonDeserializer(kind)
-    found, reasons = read.decode_column(pa.array(rows, pa.binary()))
+    array = pa.array(rows, pa.binary())
+    _agree(lambda: read.decode_column(array), None)
+    found, reasons = read.decode_column(array)
+    expected, why = json_decoder(wire_type(kind), kind, in_blocks=False)(array)
+    assert (_unsigned(found), reasons) == (_unsigned(expected), why), f"by column {found}, by row {expected}"
     for number, row in enumerate(rows):
         _one(read, row)
         alone, why = read.decode_column(pa.array([row], pa.binary()))
         assert (alone[0], why.get(0)) == (found[number], reasons.get(number)), row
     return ROWS
+
+
+def _unsigned(array: pa.Array) -> str:
+    """As text, without signs of zeros: Python reads -0 as a whole number."""
+    return str(array.to_pylist()).replace("-0.0", "0.0")
 
 
 def _one(read: Any, data: bytes) -> None:

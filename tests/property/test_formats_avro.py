@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_kafka.base.kernel import Kernel
-from fairlead_kafka.formats import kernels
+from fairlead_kafka.formats import json_kernel, kernels
 from fairlead_kafka.formats.avro_bounds import Bounds
 from fairlead_kafka.formats.avro_columns import columns_decoder
 from fairlead_kafka.formats.avro_reading import plan_of
@@ -61,8 +61,13 @@ EVERYTHING = {
 @contextmanager
 def references_serving() -> Iterator[None]:
     """Within it kernels run their reference implementations."""
-    served = [each for each in vars(kernels).values() if isinstance(each, Kernel)]
-    assert len(served) == 5
+    served = [
+        each
+        for module in (kernels, json_kernel)
+        for each in vars(module).values()
+        if isinstance(each, Kernel)
+    ]
+    assert len(served) == 6
     for each in served:
         each.serve(each.reference)
     try:

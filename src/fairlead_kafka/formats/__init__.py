@@ -13,8 +13,10 @@ neighbours.
 
     simple                     texts, numbers: UTF-8 and big-endian, as Kafka's own serializers
     json_serde                 JSON. `json_writing` makes texts of columns by Arrow's functions;
-                               `json_blocks` reads whole blocks by Arrow's parser, and rows that stop
-                               a block one by one (`json_rows`); both meet in `json_types`
+                               `json_reading` makes columns of texts by machine code (`json_kernel`),
+                               `json_blocks` of what it does not take (`json_columns`): whole blocks by
+                               Arrow's parser, and rows that stop a block one by one (`json_rows`);
+                               the latter two meet in `json_types`
     avro_serde                 Avro. `avro_schema` reads schemas; `avro_reading` and `avro_writing` make
                                columns by machine code, `avro_rows` single values by fastavro, which
                                is also for what machine code does not take (`avro_columns`), and is

@@ -52,11 +52,23 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
 
     Without `in_blocks` every row is read by itself, which gives the same.
     """
-    read_row = row_reader(wire)
-    in_blocks = in_blocks and pa.types.is_struct(wire) and not has_map(wire)
+    read = texts_decoder(wire, target, in_blocks)
 
     def decode(array: pa.Array) -> tuple[pa.Array, Reasons]:
         text, reasons = decode_text(array)
+        made, found = read(text)
+        return made, {**reasons, **found}
+
+    return decode
+
+
+def texts_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True) -> Decode:
+    """As `json_decoder`, of an array of strings."""
+    read_row = row_reader(wire)
+    in_blocks = in_blocks and pa.types.is_struct(wire) and not has_map(wire)
+
+    def decode(text: pa.Array) -> tuple[pa.Array, Reasons]:
+        reasons: Reasons = {}
         given = text.is_valid().to_numpy(zero_copy_only=False)
         pieces: list[tuple[Rows, pa.Array]] = []
         if in_blocks:

@@ -10,7 +10,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.json_types import Json, read_json
 from fairlead_kafka.formats.building import Decode, Reasons
 from fairlead_kafka.formats.context import SerializationContext
-from fairlead_kafka.formats.json_blocks import json_decoder
+from fairlead_kafka.formats.json_columns import json_columns_decoder
 from fairlead_kafka.formats.json_types import wire_type
 from fairlead_kafka.formats.json_writing import json_texts
 
@@ -32,7 +32,7 @@ class JsonSerializer:
 
 
 class JsonDeserializer:
-    """JSON as objects; as columns of `type`, which Arrow reads in whole blocks."""
+    """JSON as objects; as columns of `type`, which are read in whole blocks."""
 
     def __init__(self, type: pa.DataType | pa.Schema | None = None) -> None:
         """`type`: what `poll_table` gives, a type or a struct's fields as a schema. ConfigError for a
@@ -41,7 +41,7 @@ class JsonDeserializer:
         if type is not None:
             target = pa.struct(list(type)) if isinstance(type, pa.Schema) else type
             try:
-                self._decode = json_decoder(wire_type(target), target)
+                self._decode = json_columns_decoder(wire_type(target), target)
             except ValueError as error:
                 raise ConfigError(f"JsonDeserializer: {error}") from None
 

@@ -9,15 +9,14 @@ What only a Schema Registry knows is asked once (`Layout.resolved`, `registry`) 
 executors with the layout, so that all tasks of a read have one reader's schema.
 
 **Work** (`decoding`). Only `Layout.record_columns` are asked of the consumer, which decodes no
-others. A decoder turns a column of bytes into a column of the format's type: `utf8` and
-`json_format` by Arrow for whole blocks, rows that stop a block one by one (`json_rows`); avro value
-by value (`avro_format`). Each decoder returns the rows that do not parse with a reason. **Garbage
+others. A decoder turns a column of bytes into a column of the format's type: those of the room
+`formats`, by machine code for whole blocks, and by libraries for what it leaves. Each decoder returns
+the rows that do not parse with a reason. **Garbage
 never fails a task**: a value that does not parse is null, and its bytes and the reason are in the
 column `rescued`. A row parses whole or not at all: no field is made null because it does not fit.
 
-What a value means does not depend on the way it was read, nor on its neighbours: blocks and rows
-meet in one place (`json_types`), and what Arrow's parser takes and Python's does not is kept from
-blocks (property tests hold the two against each other).
+What a value means does not depend on the way it was read, nor on its neighbours (property tests
+hold the ways against each other).
 """
 
 from __future__ import annotations

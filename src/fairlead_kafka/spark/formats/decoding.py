@@ -47,10 +47,10 @@ def _decode_of(one: FieldFormat) -> Decode:
     kind = one.spark_type()
     target = arrow_type(kind)
     if one.kind == "json":
-        from fairlead_kafka.formats.json_blocks import json_decoder
+        from fairlead_kafka.formats.json_columns import json_columns_decoder
         from fairlead_kafka.spark.formats.json_schema import wire_type
 
-        return json_decoder(wire_type(kind), target)
+        return json_columns_decoder(wire_type(kind), target)
     if one.kind == "protobuf":
         assert one.message is not None, "it was parsed"
         return one.message.deserializer(framed=one.registry is not None).decode_column
