@@ -43,8 +43,9 @@ compiled-tests: setup
 	@$(BIN)/python -m tests.support.compiled tests
 
 # The wheel and the source archive, with every extra, in empty environments: some gigabytes for pip.
+# A test that hangs is told of after half an hour: how long pip takes for PySpark is up to the network.
 test-distribution: setup
-	FAIRLEAD_DISTRIBUTION=all $(BIN)/python -m pytest tests/distribution
+	FAIRLEAD_DISTRIBUTION=all $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/distribution
 
 # Spark 4.0, 4.1 and 4.2 in environments of their own in build/, and each version with a second Java; `SPARK="4.0 4.1"` chooses.
 test-spark-versions: setup

@@ -3,6 +3,7 @@
 
     python -m tests.spark.each_version               all versions, with two versions of Java
     python -m tests.spark.each_version 4.0 4.1       these
+    python -m tests.spark.each_version 4.2 --second  all tests, with the second Java alone
     python -m tests.spark.each_version --measure     a million rows written and read, in seconds
 
 An environment is made by pip in `build/` when it is needed first, with all packages as the lock file
@@ -124,6 +125,8 @@ def main(arguments: list[str]) -> int:
         python = python_of(version)
         if "--measure" in arguments:
             runs = [("a million rows", ["-c", MEASURED], None)]
+        elif "--second" in arguments:
+            runs = [(f"Java {JAVA}", pytest(WHOLE), second_java())]
         else:
             own = pytest(WHOLE if version in PINNED else SOME)
             runs = [("the machine's Java", own, None), (f"Java {JAVA}", pytest(SOME), second_java())]

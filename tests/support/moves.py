@@ -148,7 +148,7 @@ def main() -> None:
     if given.command == "show":
         (move,) = (one for one in moves() if one.name == given.name)
         text = original(move)
-        print(move.apply(text) if text else f"the original is not at hand: set {ORIGINALS}")
+        print(move.apply(text) if text else f"the original is not at hand: set {ORIGINALS}\n", end="")
         return
     theirs, moved = (Path(each).read_text(encoding="utf-8") for each in (given.theirs, given.moved))
     text = record(given.client, given.repository, given.commit, given.path, theirs, moved)
