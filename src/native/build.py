@@ -90,7 +90,7 @@ def build(file: Path, platform: Platform | None = None, flags: Sequence[str] = (
 
 
 def module_file(folder: Path, platform: Platform) -> Path:
-    """Path of the module in the package's folder."""
+    """Path of the compiled module for `platform` in the package's folder."""
     return folder / "base" / f"_native{platform.suffix}"
 
 

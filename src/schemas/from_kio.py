@@ -138,7 +138,7 @@ def _default(field: dataclasses.Field[object], kind: str, array: bool, nullable:
 
 
 def _plain(value: object) -> object:
-    """A default without kio's wrapping."""
+    """A default value without kio's types; durations and times are milliseconds (since 1970)."""
     if isinstance(value, datetime.timedelta):
         return value // _MILLISECOND
     if isinstance(value, datetime.datetime):
@@ -156,8 +156,8 @@ def api_keys() -> list[int]:
 
 
 def lines() -> Iterator[str]:
-    """The lines of the file: for each API and direction, the ranges of versions in which its schema
-    is the same."""
+    """The lines of `wire/schemas.txt`: for each API and direction, the ranges of versions in which
+    its schema is the same."""
     for api_key in api_keys():
         lowest, highest = versions_of(api_key)
         for direction in (REQUEST, RESPONSE):

@@ -24,13 +24,14 @@ _TYPES = {
     "bytes": "Buffer",
     "records": "Buffer",
 }
-_HEADER = '''"""Kafka's requests and responses as type checkers see them. Written by `src/schemas/stubs.py`; edits here are lost."""
+_HEADER = '''"""Kafka's requests and responses as type checkers see them. \
+Written by `src/schemas/stubs.py`; edits here are lost."""
 
 from uuid import UUID
 
 from fairlead_kafka.wire.message import ApiMessage, RequestMessage
 from fairlead_kafka.wire.primitives import Buffer
-'''  # noqa: E501
+'''
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Class:
     types: dict[str, str] = field(default_factory=dict)
 
     def text(self, indent: str, inner: list[str]) -> Iterator[str]:
-        """The lines of the class; `inner` are those of the classes within it."""
+        """The lines of the class in the stub file; `inner` are those of the classes within it."""
         yield f"{indent}class {self.name}({self.base}):"
         yield from inner
         for name, kind in self.types.items():
@@ -52,7 +53,7 @@ class Class:
 
 
 class Module:
-    """All classes of one request or response."""
+    """Type stubs of all classes of one request or response."""
 
     def __init__(self, name: str, direction: str) -> None:
         response = name.removesuffix("Request") + "Response"
@@ -60,7 +61,7 @@ class Module:
         self.structures: dict[str, Class] = {}
 
     def add(self, structure: Structure, known: Class) -> None:
-        """Enter the fields of one version."""
+        """Enter the fields that a structure has in one version."""
         for each in structure.fields:
             kind = self._kind(each)
             before = known.types.get(each.name)
@@ -78,7 +79,7 @@ class Module:
         return f"{kind} | None" if one.nullable else kind
 
     def text(self) -> Iterator[str]:
-        """The lines of the module for this message."""
+        """The lines of the stub file for this message."""
         inner = [line for each in self.structures.values() for line in each.text("    ", [])]
         yield from self.body.text("", inner)
 
@@ -91,7 +92,7 @@ def _wider(one: str, other: str) -> str:
 
 
 def lines() -> Iterator[str]:
-    """The lines of the file."""
+    """The lines of the stub file `wire/messages.pyi`."""
     yield _HEADER
     modules: dict[tuple[int, str], Module] = {}
     for schema in known_schemas():

@@ -1,5 +1,5 @@
-"""Our commands beside Kafka's own tools: they say the same of a cluster, ours of an Apache Kafka and
-Kafka's of ours, and read each other's plans."""
+"""Our commands beside Kafka's own tools: they say the same of a cluster, ours of an Apache Kafka
+and Kafka's of ours, and read each other's plans."""
 
 from __future__ import annotations
 

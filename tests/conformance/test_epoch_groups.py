@@ -1,4 +1,5 @@
-"""Our consumer in KIP-848 groups on Apache Kafka and on our cluster: alone, and with members of other makes.
+"""Our consumer in KIP-848 groups on Apache Kafka and on our cluster: alone, and with members of
+other makes.
 
 Each record is read once; after a death, what the dead had not committed is read again.
 """
@@ -154,8 +155,8 @@ CLASSIC = {"group_protocol": "classic"}
 def test_a_live_group_is_rolled_to_the_new_protocol_and_back(
     servers: str, topic: str, members: list[Any], strategy: str
 ) -> None:
-    """With Kafka's own consumer among ours. (librdkafka 2.16 does not commit when it leaves a group that
-    is changing over, and tells the application of a join that is under way as an error.)"""
+    """With Kafka's own consumer among ours. (librdkafka 2.16 does not commit when it leaves a group
+    that is changing over, and tells the application of a join that is under way as an error.)"""
     assignors = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
     java_name = f"org.apache.kafka.clients.consumer.{assignors[strategy]}"
     classic = CLASSIC | {"heartbeat_interval_ms": 100}

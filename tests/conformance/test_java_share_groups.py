@@ -1,5 +1,5 @@
-"""Share groups (KIP-932): Apache Kafka's own share consumer and tool against our cluster, and the same
-against Apache Kafka."""
+"""Share groups (KIP-932): Apache Kafka's own share consumer and tool against our cluster, and the
+same against Apache Kafka."""
 
 from __future__ import annotations
 

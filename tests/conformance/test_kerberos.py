@@ -38,7 +38,8 @@ def program(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Realm:
-    """`config` is what KRB5_CONFIG and Java's `java.security.krb5.conf` name; keytabs by principal."""
+    """`config` is what KRB5_CONFIG and Java's `java.security.krb5.conf` name; keytabs by
+    principal."""
 
     config: Path
     service: Path

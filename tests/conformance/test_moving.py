@@ -1,4 +1,5 @@
-"""Public examples of other clients, moved, run against the embedded cluster; and the guide's counts."""
+"""Public examples of other clients, moved, run against the embedded cluster; and the guide's
+counts."""
 
 from __future__ import annotations
 

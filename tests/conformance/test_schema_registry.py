@@ -1,4 +1,5 @@
-"""Serializers and the registry's client against Apicurio Registry, by its API that is Confluent's."""
+"""Serializers and the registry's client against Apicurio Registry, by its API that is
+Confluent's."""
 
 from __future__ import annotations
 

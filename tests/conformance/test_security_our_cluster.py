@@ -154,8 +154,8 @@ def test_clients_come_in(clusters: Callable[[str], Cluster], way: str, client: s
 def test_java_comes_in(
     clusters: Callable[[str], Cluster], tools: JavaTools, way: str, tmp_path: Path
 ) -> None:
-    """In the Java that all tools share, but for tokens: where they may come from is said when a Java
-    starts."""
+    """In the Java that all tools share, but for tokens: where they may come from is said when a
+    Java starts."""
     protocol, mechanism = WAYS[way]
     cluster = clusters(protocol)
     topic = f"java-{next(_numbers)}"

@@ -1,5 +1,5 @@
-"""Our share consumer and admin client, with Java's share consumer in the same group, on Apache Kafka and
-on the embedded cluster."""
+"""Our share consumer and admin client, with Java's share consumer in the same group, on Apache
+Kafka and on the embedded cluster."""
 
 from __future__ import annotations
 

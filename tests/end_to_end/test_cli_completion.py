@@ -1,4 +1,5 @@
-"""The shell completes commands and options: bash, as a user has it, and what zsh and fish ask for."""
+"""The shell completes commands and options: bash, as a user has it, and what zsh and fish ask
+for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`fairlead topics`, `produce` and `consume` against an embedded cluster, with good and bad input."""
+"""`fairlead topics`, `produce` and `consume` against an embedded cluster, with good and bad
+input."""
 
 from __future__ import annotations
 

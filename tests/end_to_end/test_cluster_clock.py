@@ -1,4 +1,5 @@
-"""The brokers' clock is moved on: what would take hours happens at once, and nothing else breaks."""
+"""The brokers' clock is moved on: what would take hours happens at once, and nothing else
+breaks."""
 
 from __future__ import annotations
 

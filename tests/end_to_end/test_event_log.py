@@ -1,4 +1,5 @@
-"""What members of a classic group log on a cluster; `tests/unit/test_event_log.py` has KIP-848's."""
+"""What members of a classic group log on a cluster; `tests/unit/test_event_log.py` has
+KIP-848's."""
 
 from __future__ import annotations
 

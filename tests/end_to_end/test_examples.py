@@ -1,5 +1,5 @@
-"""The programs and notebooks of `examples/` run, and print what they are about. Those with Spark are
-in `tests/spark/test_examples.py`."""
+"""The programs and notebooks of `examples/` run, and print what they are about. Those with Spark
+are in `tests/spark/test_examples.py`."""
 
 from __future__ import annotations
 

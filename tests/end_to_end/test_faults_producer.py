@@ -323,7 +323,8 @@ def test_small_requests_without_answers_are_no_flood(servers: str) -> None:
 
 
 def test_a_topic_that_is_made_again_is_written_by_its_new_id() -> None:
-    """Produce 13 names topics by id: the old one's is unknown, which is asked about and tried again."""
+    """Produce 13 names topics by id: the old one's is unknown, which is asked about and tried
+    again."""
     seen: list[SeenRequest] = []
     with (
         fairlead_kafka.Cluster(brokers=2) as cluster,

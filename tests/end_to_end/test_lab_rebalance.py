@@ -1,5 +1,5 @@
-"""`lab rebalance` on a small group of ours on our cluster: its rows, and what it says of a member that
-cannot read."""
+"""`lab rebalance` on a small group of ours on our cluster: its rows, and what it says of a member
+that cannot read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead_kafka.lab import rebalance
 
 
 def test_a_small_group_goes_through_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Members hear of a rebalance by a heartbeat, every three seconds unless they are told otherwise.
+    # Members learn of a rebalance by a heartbeat, which by default they send every three seconds.
     quick = {**rebalance.PROTOCOLS["cooperative"], "heartbeat.interval.ms": "200"}
     monkeypatch.setitem(rebalance.PROTOCOLS, "cooperative", quick)  # type: ignore[arg-type]
     monkeypatch.setattr(rebalance, "CALM_MS", 1_200)

@@ -196,7 +196,8 @@ class _Keys(http.server.BaseHTTPRequestHandler):
 def test_keys_that_cannot_be_had_at_first_are_asked_for_again(
     secured: SecuredCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end point is asked again after `jwks.ASK_AGAIN_S` at the soonest: ten seconds, and one here."""
+    """The end point is asked again after `jwks.ASK_AGAIN_S` at the soonest: ten seconds, and one
+    here."""
     monkeypatch.setattr(jwks, "ASK_AGAIN_S", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,5 +1,5 @@
-"""Share consumers and the command line on the embedded cluster: cancelled polls, threads, clients that
-are dropped, several members."""
+"""Share consumers and the command line on the embedded cluster: cancelled polls, threads, clients
+that are dropped, several members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TOPIC, GROUP = "jobs", "workers"
 
 @pytest.fixture
 def servers() -> Iterator[str]:
-    """A cluster with ten records in each of two partitions, and a group that begins with the first."""
+    """A cluster with ten records in each of two partitions, and a group that begins with the
+    first."""
     with Cluster(brokers=2, config=QUICK) as cluster:
         with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
             admin.create_topics([fairlead_kafka.NewTopic(TOPIC, partitions=2)])

@@ -1,5 +1,5 @@
-"""Share groups outlive the brokers that serve them: leaders, share coordinators and group coordinators
-killed, and a cluster that starts again."""
+"""Share groups outlive the brokers that serve them: leaders, share coordinators and group
+coordinators killed, and a cluster that starts again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def three() -> Iterator[Cluster]:
 
 
 class Reader:
-    """A member that acknowledges each record by itself, and checks that none comes again after that."""
+    """A member that acknowledges each record by itself, and checks that none comes again after
+    that."""
 
     def __init__(self, cluster: Cluster, most: int = 7) -> None:
         self.consumer = fairlead_kafka.ShareConsumer(

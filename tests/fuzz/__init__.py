@@ -8,11 +8,12 @@ That is what `engine` lives by: tapes that reached code that no other did are ke
 joined. `coverage` says what was reached.
 
     wire        frames into FrameReader and the decoders of all requests and responses
-    records     record batches into the kernels and their reference implementations, which must agree
+    records     record batches into the kernels and their reference implementations, which agree
     codecs      compressed blocks into `decompress`
-    broker      requests of every API and version, sound and garbled, on several connections of one broker
+    broker      requests of every API and version, sound and garbled, on several connections
     producer, transactions, consumer, group, admin
-                the clients, through their blocking faces in virtual time, against real brokers behind a `liar`
+                the clients, through their blocking faces in virtual time, against real
+                brokers behind a `liar`
 
 A target raises whatever is a finding: an exception that is no named error, a difference between the
 two, an operation that outlives its time-out. It returns how many inputs it made: frames, batches,

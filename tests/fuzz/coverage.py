@@ -28,7 +28,8 @@ class _Watched:
 
 
 class Coverage:
-    """Lines reached so far. `with coverage:` around an input, then `take` says how many were new."""
+    """Lines reached so far. `with coverage:` around an input, then `take` says how many were
+    new."""
 
     def __init__(self) -> None:
         self._watched: dict[CodeType, _Watched | None] = {}

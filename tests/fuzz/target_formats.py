@@ -1,5 +1,5 @@
-"""Avro, Protobuf and JSON of a stranger into the deserializers: by record and by column, with machine
-code and its references, which must agree."""
+"""Avro, Protobuf and JSON of a stranger into the deserializers: by record and by column, with
+machine code and its references, which must agree."""
 
 from __future__ import annotations
 

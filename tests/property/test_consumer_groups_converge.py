@@ -1,5 +1,5 @@
-"""Groups of the consumer protocol: whatever members do, a partition is with one of them at most, and
-in the end with one."""
+"""Groups of the consumer protocol: whatever members do, a partition is with one of them at most,
+and in the end with one."""
 
 from __future__ import annotations
 

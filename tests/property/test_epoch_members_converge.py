@@ -1,5 +1,5 @@
-"""A member of a KIP-848 group, whose coordinator assigns, fences and fails at random: it never reads
-what the coordinator has reason to give to another, and in the end reads what it should."""
+"""A member of a KIP-848 group, whose coordinator assigns, fences and fails at random: it never
+reads what the coordinator has reason to give to another, and in the end reads what it should."""
 
 from __future__ import annotations
 

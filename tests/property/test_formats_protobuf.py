@@ -1,5 +1,5 @@
-"""Protobuf by column, in machine code, is what Protobuf's own library makes of each message, whatever
-the bytes; and both go through the registry as confluent-kafka's serializers do."""
+"""Protobuf by column, in machine code, is what Protobuf's own library makes of each message,
+whatever the bytes; and both go through the registry as confluent-kafka's serializers do."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ actions = st.lists(st.tuples(st.integers(UNKEYED, PAUSE), st.integers(0, 60)), m
 
 
 class Sent:
-    """What a test handed over: handles of single records with their values, and tables with theirs."""
+    """What a test handed over: handles of single records with their values, and tables with
+    theirs."""
 
     def __init__(self) -> None:
         self.singles: list[tuple[Any, bytes]] = []

@@ -1,5 +1,5 @@
-"""A share consumer whose brokers fail, lose sessions, move partitions and let locks end at random: what
-it accepts is what its application was given, and in the end nothing is left."""
+"""A share consumer whose brokers fail, lose sessions, move partitions and let locks end at random:
+what it accepts is what its application was given, and in the end nothing is left."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class Application:
 
 
 def check(application: Application) -> None:
-    """What brokers were told is what the application said to the delivery that they were told it of,
-    and each delivery ended once at most."""
+    """What brokers were told is what the application said to the delivery that they were told it
+    of, and each delivery ended once at most."""
     ended: set[tuple[object, int, int]] = set()
     for what, partition, offset, count in application.rig.group.history:
         delivery = (partition, offset, count)

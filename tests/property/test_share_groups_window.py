@@ -1,4 +1,5 @@
-"""A window of records in flight does what a dictionary of single records does, whatever members do."""
+"""A window of records in flight does what a dictionary of single records does, whatever members
+do."""
 
 from __future__ import annotations
 

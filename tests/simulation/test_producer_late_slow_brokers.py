@@ -166,7 +166,8 @@ def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, s
 
 
 def test_with_very_many_brokers_a_slow_one_takes_a_record_at_least() -> None:
-    """No skew at all: its part of what waits is less than a record, and it gets one all the same."""
+    """No skew at all: its part of what waits is less than a record, and it gets one all the
+    same."""
     rig = Rig(brokers=30)
     rig.cluster.create("t", 30)
     for broker in rig.cluster.brokers:

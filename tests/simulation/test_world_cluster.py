@@ -58,15 +58,16 @@ def test_a_classic_member_of_a_group_of_both_protocols_comes_back_under_its_id()
 
 
 def test_no_change_of_a_share_partitions_state_is_compacted_away() -> None:
-    """Found by seed 34: changes since a snapshot have one key, and `__share_group_state` was compacted."""
+    """Found by seed 34: changes since a snapshot have one key, and `__share_group_state` was
+    compacted."""
     outcome = run_seed(34)
     assert not outcome.violations, str(outcome)
 
 
 @pytest.mark.parametrize("seed", [1018, 1257])
 def test_the_state_of_a_share_partition_is_begun_once(seed: int) -> None:
-    """Found by these seeds: the coordinator of the group asked again, seconds later, and what had been
-    accepted meanwhile was forgotten."""
+    """Found by these seeds: the coordinator of the group asked again, seconds later, and what had
+    been accepted meanwhile was forgotten."""
     outcome = run_seed(seed)
     assert not outcome.violations, str(outcome)
 

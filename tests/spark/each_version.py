@@ -1,14 +1,14 @@
-"""Runs the tests of Spark with each version that is served, in an environment of its own:
-`make test-spark-versions`.
+"""Runs the tests of Spark with each version that is served, in an environment of its own: `make
+test-spark-versions`.
 
     python -m tests.spark.each_version               all versions, with two versions of Java
     python -m tests.spark.each_version 4.0 4.1       these
     python -m tests.spark.each_version 4.2 --second  all tests, with the second Java alone
     python -m tests.spark.each_version --measure     a million rows written and read, in seconds
 
-An environment is made by pip in `build/` when it is needed first, with all packages as the lock file
-has them but PySpark. The newest version is the one of the checkout's own environment: `make test`
-runs its tests on the machine's Java.
+An environment is made by pip in `build/` when it is needed first, with all packages as the lock
+file has them but PySpark. The newest version is the one of the checkout's own environment: `make
+test` runs its tests on the machine's Java.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ with fairlead_kafka.Cluster() as cluster:
 
 
 def environment(name: str, wanted: Iterable[str], kept: Iterable[str] = ()) -> Path:
-    """The Python of an environment in `build/` with these packages; `kept` are pip's constraints."""
+    """The Python of an environment in `build/` with these packages; `kept` are pip's
+    constraints."""
     folder = ROOT / "build" / name
     python, ready = folder / "bin" / "python", folder / "ready"
     packages, constraints = "\n".join(wanted), "\n".join(kept)

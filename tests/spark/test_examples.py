@@ -1,4 +1,5 @@
-"""The programs and the notebook of `examples/` that use Spark, in the session that all tests share."""
+"""The programs and the notebook of `examples/` that use Spark, in the session that all tests
+share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Machines that compare what they keep twice after every step (`check()`), in rigs of virtual time."""
+"""Machines that compare what they keep twice after every step (`check()`), in rigs of virtual
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Consumers that compare what their client class keeps twice after every call, in rigs of virtual time."""
+"""Consumers that compare what their client class keeps twice after every call, in rigs of virtual
+time."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from fairlead_kafka.client.hosting import Steps, T
 
 
 class CheckedConsumer(Consumer):
-    """A consumer whose calls end with the `check()` of its part on the caller's side, also those that
-    raise. Its machine checks itself after every step (`checked`)."""
+    """A consumer whose calls end with the `check()` of its part on the caller's side, also those
+    that raise. Its machine checks itself after every step (`checked`)."""
 
     @property
     def calls(self) -> ConsumerCalls:

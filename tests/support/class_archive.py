@@ -1,8 +1,9 @@
-"""Spark's classes as a Java loads them, in a file that later Javas map (class data sharing). It halves
-what a session and its first query cost, 13 CPU seconds without, and a run of all tests has a dozen;
-to write the file takes 45.
+"""Spark's classes as a Java loads them, in a file that later Javas map (class data sharing). It
+halves what a session and its first query cost, 13 CPU seconds without, and a run of all tests has a
+dozen; to write the file takes 45.
 
-`python -m tests.support.class_archive` writes the file, beside the interpreter, where there is none.
+`python -m tests.support.class_archive` writes the file, beside the interpreter, where there is
+none.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 from fairlead_kafka.lab.maven import share_folder
 
 _QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-"""A Java that cannot use an archive, for it has other classes or is another Java, does without and says
-nothing."""
+"""A Java that cannot use an archive, for it has other classes or is another Java, does without and
+says nothing."""
 _PROGRAM = """
 from fairlead_kafka.spark import spark_session
 

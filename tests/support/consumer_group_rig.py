@@ -1,5 +1,5 @@
-"""Members of the consumer protocol (KIP-848) over a coordinator driven by hand, as good clients are:
-they give up first, then say so, then take what is new."""
+"""Members of the consumer protocol (KIP-848) over a coordinator driven by hand, as good clients
+are: they give up first, then say so, then take what is new."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ class _Session:
             self.server.sendall(_SIZE.pack(len(frame)) + frame)
 
     def flush(self) -> None:
-        """Pass on the answers that are here, in the order of their requests, unless they are held."""
+        """Pass on the answers that are here, in the order of their requests, unless they are
+        held."""
         while (
             self.open
             and self.pending

@@ -1,5 +1,5 @@
-"""A coordinator of KIP-848 that assigns to its one member what a test tells it to, on a `FakeCluster`
-in virtual time."""
+"""A coordinator of KIP-848 that assigns to its one member what a test tells it to, on a
+`FakeCluster` in virtual time."""
 
 from __future__ import annotations
 

@@ -368,7 +368,8 @@ class RigMember:
 
 
 def quiesce(*members: RigMember) -> None:
-    """All of a group's members join, newcomers first, and get their index among them as assignment."""
+    """All of a group's members join, newcomers first, and get their index among them as
+    assignment."""
     for newcomer in [member for member in members if member.joined is None and not member.waiting]:
         newcomer.join()
     for member in members:

@@ -51,7 +51,8 @@ CLASSES = {
 
 
 _PATIENCE_MS = 20_000
-"""How long the console consumer waits for another record, of which it is told how many there are."""
+"""How long the console consumer waits for another record, of which it is told how many there
+are."""
 
 
 class JavaTools:

@@ -12,7 +12,8 @@ LATE = {"partitioner.class": "late", "linger.ms": 0}
 
 
 def warm(rig: Rig, producer: Any, partitions: int = 3) -> None:
-    """Connect to all brokers, and have each partition's first batch, which goes alone, behind us."""
+    """Connect to all brokers, and have each partition's first batch, which goes alone, behind
+    us."""
     while not all(partition.end_offset for partition in rig.cluster.topics["t"][:partitions]):
         producer.send("t", b"warm up")
         rig.host.advance(30)

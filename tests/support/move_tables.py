@@ -1,4 +1,5 @@
-"""Checks the calls that a table of the moving guide shows against the libraries that are installed."""
+"""Checks the calls that a table of the moving guide shows against the libraries that are
+installed."""
 
 from __future__ import annotations
 

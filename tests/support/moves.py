@@ -1,9 +1,10 @@
-"""Public examples of other clients, moved to Fairlead: the lines that change, without the originals.
+"""Public examples of other clients, moved to Fairlead: the lines that change, without the
+originals.
 
 A file of `tests/data/moves` names an original (repository, commit, path, SHA-256) and has the edits
 that move it: line numbers of the original, and what stands there instead. So no original is kept
-here, and the counts are exact. `python -m tests.support.moves record` writes such a file;
-`... show` writes the moved program.
+here, and the counts are exact. `python -m tests.support.moves record` writes such a file; `...
+show` writes the moved program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A producer in virtual time: its client APIs run on the calling thread, and waiting for anything lets
-virtual time go on."""
+"""A producer in virtual time: its client APIs run on the calling thread, and waiting for anything
+lets virtual time go on."""
 
 from __future__ import annotations
 

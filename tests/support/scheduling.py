@@ -1,5 +1,5 @@
-"""Which test files run in one process, one after another: those that need the same Apache Kafka, the
-same Java or the same Spark session, which are then started once in a run."""
+"""Which test files run in one process, one after another: those that need the same Apache Kafka,
+the same Java or the same Spark session, which are then started once in a run."""
 
 from __future__ import annotations
 

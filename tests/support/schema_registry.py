@@ -1,5 +1,6 @@
-"""A Schema Registry on this machine, over HTTP or TLS: the part of Confluent's REST API that clients
-of it need. confluent-kafka's own client is its judge (tests/unit/test_formats_registry.py)."""
+"""A Schema Registry on this machine, over HTTP or TLS: the part of Confluent's REST API that
+clients of it need. confluent-kafka's own client is its judge
+(tests/unit/test_formats_registry.py)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class FakeRegistry:
         references: list[dict[str, Any]] | None = None,
         kind: str = "AVRO",
     ) -> int:
-        """A version of a subject; returns the schema's id. `schema`: JSON, or a text of another kind."""
+        """A version of a subject; returns the schema's id. `schema`: JSON, or a text of another
+        kind."""
         text = schema if kind == "PROTOBUF" and isinstance(schema, str) else json.dumps(schema)
         return self._register(subject, {"schema": text, "schemaType": kind, "references": references or []})
 

@@ -33,7 +33,8 @@ class ShareMembers:
         self._numbers = itertools.count()
 
     def member(self, servers: str, group: str, topic: str, **configs: str) -> ShareMember:
-        """A new member of a group, which subscribes to a topic; further configs with `_` for `.`."""
+        """A new member of a group, which subscribes to a topic; further configs with `_` for
+        `.`."""
         made = ShareMember(self, str(next(self._numbers)))
         settings = (f"{name.replace('_', '.')}={value}" for name, value in configs.items())
         assert made.ask(" ".join(("open", servers, group, topic, *settings))) == {"opened": True}

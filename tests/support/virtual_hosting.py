@@ -1,5 +1,5 @@
-"""Clients in virtual time: their machines run on a virtual host, and waiting for anything lets its time
-go on."""
+"""Clients in virtual time: their machines run on a virtual host, and waiting for anything lets its
+time go on."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class _Closer:
 
 
 class Opening:
-    """A `client.hosting.Opener`: machines on this host, with rngs of one seed. `hosted`: all made."""
+    """A `client.hosting.Opener`: machines on this host, with rngs of one seed. `hosted`: all
+    made."""
 
     def __init__(self, host: VirtualHost, kind: type[VirtualHosted] = VirtualHosted) -> None:
         self.host, self.kind, self.seed = host, kind, 1

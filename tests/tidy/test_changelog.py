@@ -1,4 +1,5 @@
-"""The changelog has Keep a Changelog's form: releases, newest first, with sections of short lines."""
+"""The changelog has Keep a Changelog's form: releases, newest first, with sections of short
+lines."""
 
 from __future__ import annotations
 

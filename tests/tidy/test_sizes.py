@@ -1,4 +1,5 @@
-"""A file has one reason to exist and 520 lines at most, a function's body 70 (docstring not counted)."""
+"""A file has one reason to exist and 520 lines at most, a function's body 70 (docstring not
+counted)."""
 
 from __future__ import annotations
 

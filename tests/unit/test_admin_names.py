@@ -25,6 +25,6 @@ def test_what_is_named_is_there_and_what_is_not_says_why() -> None:
 
 def test_no_method_of_ours_is_left_out() -> None:
     ours = {name for name in dir(Admin) if not name.startswith("_")}
-    # a check at a program's start; KIP-939 before Kafka has it; a tool of Kafka's own, which is no method
+    # a check at a program's start; KIP-939 before Kafka has it; a tool of Kafka's, not a method
     alone = {"client_id", "connect", "end_transactions", "describe_api_versions"}
     assert ours - {one.ours for one in COUNTERPARTS.values()} == alone

@@ -1,4 +1,5 @@
-"""Feature levels (KIP-584): told by ApiVersions, changed by UpdateFeatures, kept by the metadata log."""
+"""Feature levels (KIP-584): told by ApiVersions, changed by UpdateFeatures, kept by the metadata
+log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fetch sessions (KIP-227): named once, answered by changes, fenced by epochs, bounded in number."""
+"""Fetch sessions (KIP-227): named once, answered by changes, fenced by epochs, bounded in
+number."""
 
 from __future__ import annotations
 

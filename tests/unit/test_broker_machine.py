@@ -1,4 +1,5 @@
-"""The broker as a machine: connections, the order of answers, faults, its life, and the small APIs."""
+"""The broker as a machine: connections, the order of answers, faults, its life, and the small
+APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sources of an exporter: names that never collide, none twice, and one that fails costs no other."""
+"""Sources of an exporter: names that never collide, none twice, and one that fails costs no
+other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe through the wire's bytes, and the configs of groups."""
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe through the wire's bytes, and the configs of
+groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Consumer groups on brokers that are killed: the next coordinator goes on with what was answered."""
+"""Consumer groups on brokers that are killed: the next coordinator goes on with what was
+answered."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Each event of the log's table is logged in its situation, with its fields; what is held back; what
-is printed by default."""
+"""Each event of the log's table is logged in its situation, with its fields; what is held back;
+what is printed by default."""
 
 from __future__ import annotations
 

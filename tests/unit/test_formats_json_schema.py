@@ -1,4 +1,5 @@
-"""JSON Schema: what it allows is written and read, what it does not is told, and nothing is fetched."""
+"""JSON Schema: what it allows is written and read, what it does not is told, and nothing is
+fetched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Texts, numbers, JSON and Avro without clients: the bytes, the limits, columns as single values."""
+"""Texts, numbers, JSON and Avro without clients: the bytes, the limits, columns as single
+values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Groups in the log: whoever coordinates a group next finds its members, and they notice nothing."""
+"""Groups in the log: whoever coordinates a group next finds its members, and they notice
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a user's filters and handlers raise does not come out of a line that is logged, nor end a client."""
+"""What a user's filters and handlers raise does not come out of a line that is logged, nor end a
+client."""
 
 from __future__ import annotations
 

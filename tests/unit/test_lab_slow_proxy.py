@@ -1,4 +1,5 @@
-"""The slow proxy in virtual time: what is late by how much, and that nothing is lost or overtaken."""
+"""The slow proxy in virtual time: what is late by how much, and that nothing is lost or
+overtaken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Compaction: of each key the newest record stays, at its offset; and what else may go, and when."""
+"""Compaction: of each key the newest record stays, at its offset; and what else may go, and
+when."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ PARTITIONS = ((TOPIC, 0), (TOPIC, 1), (SAFE, 0))
 EFFECTS_MAX = 400
 State = dict[tuple[object, int], tuple[int, int, dict[int, bytes | None]]]
 Step = Callable[[LogRig], list[bool] | None]
-"""One step of a script; whether it was told to be written (and so synced), None if nobody is told."""
+"""One step of a script; whether it was told to be written (and so synced), None if nobody is
+told."""
 
 
 def rig_for_crashes() -> LogRig:

@@ -1,5 +1,5 @@
-"""Quanta that are taken together: one stretch of records for each partition, where several quanta for
-all of them come at once."""
+"""Quanta that are taken together: one stretch of records for each partition, where several quanta
+for all of them come at once."""
 
 from __future__ import annotations
 

@@ -132,7 +132,8 @@ def test_a_record_that_does_not_fit_ends_a_turn_put_off() -> None:
 
 
 def test_twice_the_batch_size_ends_a_turn_even_if_the_batch_has_room() -> None:
-    """Keyed records closed the batch in between and opened another, so that it is never seen full."""
+    """Keyed records closed the batch in between and opened another, so that it is never seen
+    full."""
     policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(0, 1))
     for _ in range(9):
         assert policy.place(records(2, 100), load_of(2, rooms={0: 900})) == [(0, 2)]
@@ -217,7 +218,8 @@ def test_the_longest_queue_is_still_drawn_at_times() -> None:
 
 
 def test_weights_are_those_of_the_partitions_with_a_leader() -> None:
-    """Partition 1 has no leader: its queue of 100 neither is drawn nor lifts the others' weights."""
+    """Partition 1 has no leader: its queue of 100 neither is drawn nor lifts the others'
+    weights."""
     policy = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Script(3))
     assert policy.place(records(1, 10), load_of(3, available=[0, 2], queued=[0, 100, 2])) == [(2, 1)]
 

@@ -1,4 +1,5 @@
-"""The bound on one broker's share of buffer.memory: a dead broker jams its own keyed records only."""
+"""The bound on one broker's share of buffer.memory: a dead broker jams its own keyed records
+only."""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ def test_it_tries_one_more_from_time_to_time_and_ever_more_seldom_while_that_is_
 
 
 def test_tries_go_out_one_at_a_time() -> None:
-    """Each delays its records if it is in vain; and so does what is sent before its answer tells."""
+    """Each delays its records if it is in vain; and so does what is sent before its answer
+    tells."""
     window = closed_window()
     answer(window, 20, 1, PROBE_ANSWERS)
     assert window.limit == 2

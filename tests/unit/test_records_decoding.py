@@ -34,7 +34,8 @@ def served(body: str):  # type: ignore[no-untyped-def]
 
 
 def mixed() -> bytes:
-    """Batches of 6 records at 0, 6, 12, ... in every compression, with uncompressed ones between."""
+    """Batches of 6 records at 0, 6, 12, ... in every compression, with uncompressed ones
+    between."""
     codecs = [Compression.none, Compression.none, *Compression, Compression.none]
     return b"".join(
         bytes(encoded(VARIED, base_offset=6 * nth, compression=codec).buffer)

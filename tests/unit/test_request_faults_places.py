@@ -75,7 +75,8 @@ PLACES: dict[ApiKey, str] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "responses.partitions",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "responses",
 }
-"""Where an error is found, over all versions; APIs that are not here have it in the whole answer."""
+"""Where an error is found, over all versions; APIs that are not here have it in the whole
+answer."""
 SERVED = [(key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high + 1)]
 
 

@@ -325,7 +325,8 @@ def test_a_machine_that_raises_is_ended_alone(stage: Stage, caplog: pytest.LogCa
 
 @pytest.fixture
 def failing_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both hosts raise when a machine's connections are to be closed, and the log raises as well."""
+    """Both hosts raise when a machine's connections are to be closed, and the log raises as
+    well."""
 
     def fail(*_arguments: object) -> None:
         raise RuntimeError("a defect in closing")

@@ -35,7 +35,8 @@ def numbers(data: bytes) -> list[int]:
 
 
 def story(seed: int, conditions: Conditions, connections: int = 1) -> list[str]:
-    """Everything that a server hears of 30 writes, dealt out to some connections, with the times."""
+    """Everything that a server hears of 30 writes, dealt out to some connections, with the
+    times."""
     host = VirtualHost(rng=random.Random(seed))
     stage = Stage(host)
     _server, server_handle, port = stage.listen()

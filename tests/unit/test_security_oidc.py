@@ -43,7 +43,8 @@ def source_of(url: str, client_id: str, secret: Secret, **options: Any) -> OidcS
 
 
 class Endpoint:
-    """A token endpoint on this machine that gives the answers it was told, the last one for ever."""
+    """A token endpoint on this machine that gives the answers it was told, the last one for
+    ever."""
 
     def __init__(self) -> None:
         self.answers: list[Answer | None] = []

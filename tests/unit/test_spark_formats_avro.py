@@ -46,7 +46,8 @@ def written(schema: Schema, value: Any, schema_id: int | None = None) -> bytes:
 
 
 def read(layout: Layout, *values: bytes | None) -> list[dict[str, Any]]:
-    """Rows with value and rescued, read as an executor does: from a layout that has been pickled."""
+    """Rows with value and rescued, read as an executor does: from a layout that has been
+    pickled."""
     layout = pickle.loads(pickle.dumps(layout.resolved()))
     table = pa.table({"key": pa.array(values, pa.binary()), "value": pa.array(values, pa.binary())})
     return decoder(layout)(table.select(layout.record_columns)).to_pylist()  # type: ignore[no-any-return]

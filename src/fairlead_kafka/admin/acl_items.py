@@ -24,9 +24,9 @@ _NO_BITS = -(2**31)
 
 
 def check_binding(where: str, binding: AclBinding) -> None:
-    """Raise UsageError, beginning with `where`, for an ACL entry that no broker takes.
+    """Raise UsageError, whose text begins with `where`, for an ACL entry that no broker takes.
 
-    Also for one that could never allow or deny anything.
+    Also for an entry that could never allow or deny anything.
     """
     for name, value in binding._asdict().items():
         if getattr(value, "name", "") in _NOT_OF_ENTRIES:
@@ -53,14 +53,16 @@ def check_binding(where: str, binding: AclBinding) -> None:
 
 
 def check_filter(where: str, wanted: AclFilter) -> None:
-    """Raise UsageError for a filter with something UNKNOWN, which brokers refuse."""
+    """Raise UsageError, whose text begins with `where`, for a filter with something UNKNOWN, which
+    brokers refuse."""
     for name, value in wanted._asdict().items():
         if getattr(value, "name", "") == "UNKNOWN":
             raise UsageError(f"{where}: {name} is UNKNOWN; leave it out for any")
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
-    """Operations of a bit field, a bit for each (KIP-430); None if the broker did not report them."""
+    """The ACL operations whose bits are set in `bits` (bit n: operation n, KIP-430); None if the
+    broker did not report them."""
     if bits == _NO_BITS:
         return None
     return frozenset(
@@ -77,7 +79,8 @@ def binding_of(
     operation: int,
     permission: int,
 ) -> AclBinding:
-    """ACL entry made of a broker's answer; what is newer than this client is UNKNOWN."""
+    """An ACL entry made of the fields of a broker's answer. Numbers that this client does not know
+    become UNKNOWN."""
     return AclBinding(
         AclResourceType(resource_type)
         if resource_type in AclResourceType.__members__.values()

@@ -33,7 +33,8 @@ F = TypeVar("F", DescribeAclsRequest, DeleteAclsRequest.DeleteAclsFilter)
 
 
 def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, None]]:
-    """Create ACL entries; one that is there already is no error."""
+    """Create ACL entries. An entry that exists already is no error; ItemsFailed names those that
+    were refused."""
     asked: list[AclBinding] = []
 
     def ask(items: dict[AclBinding, None]) -> list[Ask[CreateAclsResponse]]:
@@ -56,7 +57,7 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
 
 
 def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
-    """ACL entries that match a filter, sorted."""
+    """ACL entries that match a filter, sorted. BrokerError if the broker refuses."""
 
     def read(answer: DescribeAclsResponse) -> Outcome[list[AclBinding]]:
         found = [
@@ -80,7 +81,8 @@ def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
 
 
 def delete_acls(filters: Sequence[AclFilter]) -> AdminScript[dict[AclFilter, list[AclBinding]]]:
-    """Delete ACL entries that match filters: {filter: entries deleted}."""
+    """Delete ACL entries that match filters: {filter: entries deleted}. ItemsFailed names the
+    filters that failed."""
     asked: list[AclFilter] = []
 
     def ask(items: dict[AclFilter, None]) -> list[Ask[DeleteAclsResponse]]:
@@ -119,7 +121,8 @@ def _filter(made: type[F], wanted: AclFilter) -> F:
 
 
 def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Outcome[list[AclBinding]]:
-    """Result of one filter, which fails if an entry that matches could not be deleted."""
+    """One filter's outcome in an answer: the entries deleted, or Refused if one that matches could
+    not be deleted."""
     rows: list[DeleteAclsResponse.DeleteAclsFilterResult | DeleteAclsResponse.DeleteAclsMatchingAcl]
     rows = [row, *row.matching_acls]
     failed = next((one for one in rows if one.error_code), None)

@@ -26,9 +26,13 @@ def per_leader(
     request: Callable[[list[TopicPartition]], RequestMessage[R]],
     read: Callable[[R], Mapping[TopicPartition, Outcome[T]]],
 ) -> AdminScript[dict[TopicPartition, T]]:
-    """A script: ask each partition's leader, by one request for each leader, and again while that
-    may help. Gives {partition: result}; ItemsFailed names those that failed, once all are
-    answered."""
+    """A script: ask each partition's leader, by one request for each leader, and ask again as long
+    as the errors are retriable.
+
+    `request` makes the request about some partitions, `read` takes an answer apart. Gives
+    {partition: result}. ItemsFailed names the partitions that failed, once all are answered;
+    UnsupportedVersion if a broker does not have the API.
+    """
     results: dict[TopicPartition, T] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     while len(results) + len(errors) < len(partitions):

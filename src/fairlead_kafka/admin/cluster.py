@@ -35,7 +35,8 @@ _SOFTWARE = "fairlead"
 
 
 def list_config_resources(types: Sequence[ResourceType]) -> AdminScript[list[ConfigResource]]:
-    """Everything that has configs; `types` empty: of all types that the broker knows."""
+    """Everything that has configs; `types` empty: of all types that the broker knows. BrokerError
+    if it refuses."""
     message = ListConfigResourcesRequest(resource_types=[int(one) for one in types])
 
     def read(answer: ListConfigResourcesResponse) -> Outcome[list[ConfigResource]]:
@@ -51,7 +52,7 @@ def list_config_resources(types: Sequence[ResourceType]) -> AdminScript[list[Con
 
 
 def describe_metadata_quorum() -> AdminScript[QuorumInfo]:
-    """Describe the quorum of controllers."""
+    """Describe the quorum of controllers. BrokerError if the broker refuses."""
     one = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=_METADATA_LOG, partitions=[one])
 
@@ -80,7 +81,8 @@ def _replica(row: DescribeQuorumResponse.ReplicaState) -> QuorumReplica:
 
 
 def describe_features() -> AdminScript[FeatureMetadata]:
-    """Features that a broker supports, and the levels of the cluster."""
+    """Describe the features that a broker supports, and their finalized levels in the cluster.
+    BrokerError if it refuses."""
     message = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="admin")
 
     def read(answer: ApiVersionsResponse) -> Outcome[FeatureMetadata]:
@@ -96,7 +98,8 @@ def describe_features() -> AdminScript[FeatureMetadata]:
 
 
 def describe_api_versions(node_ids: Collection[int]) -> AdminScript[dict[int, dict[int, tuple[int, int]]]]:
-    """Versions of APIs by broker: {node id: {API key: (lowest, highest)}}; empty: all live brokers."""
+    """Versions of APIs by broker: {node id: {API key: (lowest, highest)}}. `node_ids` empty: all
+    live brokers. BrokerError if one of them refuses."""
     waiting = set(node_ids)
     if not waiting:
         answer = yield from ask_metadata([])
@@ -123,7 +126,8 @@ def describe_api_versions(node_ids: Collection[int]) -> AdminScript[dict[int, di
 def update_features(
     levels: Mapping[str, int], upgrade_type: UpgradeType, *, validate_only: bool, timeout_ms: int
 ) -> AdminScript[None]:
-    """Change levels of features, all or none."""
+    """Change the finalized levels of features, all or none. BrokerError if the controller
+    refuses."""
     rows = [
         UpdateFeaturesRequest.FeatureUpdateKey(
             feature=name,

@@ -17,12 +17,14 @@ class ElectionType(IntEnum):
     PREFERRED = 0
     """Give leadership back to the replica that is named first."""
     UNCLEAN = 1
-    """Let a replica lead that was not in sync, where none that was is alive; records may be lost."""
+    """Let a replica lead that was not in sync, where none that was is alive; records may be
+    lost."""
 
 
 @dataclass(slots=True, frozen=True)
 class PartitionReassignment:
-    """A partition on the move (KIP-455): all its replicas, and of them those that come and go."""
+    """A partition whose replicas are being reassigned (KIP-455), by node ids: all its replicas, and
+    of them those that are added and those that are removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -45,7 +47,7 @@ class ProducerState:
     """A producer as a partition's leader knows it (KIP-664).
 
     `last_timestamp_ms` is since 1970. `coordinator_epoch` and `transaction_start_offset` are None
-    where it never ended a transaction here, or has none open.
+    if the producer never ended a transaction on this partition, and if it has none open.
     """
 
     producer_id: int
@@ -57,7 +59,7 @@ class ProducerState:
 
 
 class AbortTransaction(NamedTuple):
-    """A transaction to be aborted on one partition, past its coordinator
+    """A transaction to abort on one partition, without its coordinator
     (`org.apache.kafka.clients.admin.AbortTransactionSpec`)."""
 
     partition: TopicPartition

@@ -35,7 +35,8 @@ Row = TypeVar(
 def describe_configs(
     resources: Sequence[ConfigResource],
 ) -> AdminScript[dict[ConfigResource, dict[str, ConfigEntry]]]:
-    """Configs of resources: {resource: {config name: entry}}."""
+    """Configs of resources: {resource: {config name: entry}}. ItemsFailed names the resources that
+    failed."""
 
     def request(items: dict[ConfigResource, None]) -> DescribeConfigsRequest:
         row = DescribeConfigsRequest.DescribeConfigsResource
@@ -67,7 +68,8 @@ def describe_configs(
 def alter_configs(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool
 ) -> AdminScript[dict[ConfigResource, None]]:
-    """Change some configs of each resource and leave its others alone."""
+    """Change some configs of each resource and leave its others alone. ItemsFailed names the
+    resources that failed."""
 
     def request(items: dict[ConfigResource, Sequence[ConfigChange]]) -> IncrementalAlterConfigsRequest:
         change_row = IncrementalAlterConfigsRequest.AlterableConfig
@@ -100,8 +102,8 @@ def alter_configs(
 def _by_node(
     api_key: ApiKey, request: Callable[[dict[ConfigResource, V]], RequestMessage[R]]
 ) -> Callable[[dict[ConfigResource, V]], list[Ask[R]]]:
-    """One request to each broker whose own configs are meant, and one to any broker about
-    everything else."""
+    """A function that makes the requests about resources: for each broker whose own configs are
+    meant one to this broker, and one to any broker about everything else."""
 
     def ask(items: dict[ConfigResource, V]) -> list[Ask[R]]:
         groups: dict[int | None, dict[ConfigResource, V]] = {}
@@ -119,7 +121,8 @@ def _by_node(
 def _named(rows: Iterable[Row]) -> Iterator[tuple[ConfigResource, Row]]:
     """Rows of an answer, each with the resource that it is about.
 
-    One of a type whose number is unknown to us is left out: nobody asked about it.
+    Rows about a type of resource that this client does not know are left out: nobody asked about
+    them.
     """
     known = ResourceType.__members__.values()
     for row in rows:

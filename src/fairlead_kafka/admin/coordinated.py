@@ -25,9 +25,11 @@ Listed = TypeVar("Listed", ListGroupsResponse, ListTransactionsResponse)
 
 
 def of_every_broker(what: str, api_key: ApiKey, message: RequestMessage[Listed]) -> AdminScript[list[Listed]]:
-    """A script: the answer of each live broker; one that cannot answer now is asked again.
+    """A script: the answer of each live broker to the same request. A broker that cannot answer now
+    is asked again.
 
-    BrokerError for an error that does not pass.
+    BrokerError, whose text says that `what` was listed, for an error code that is not retriable;
+    UnsupportedVersion if a broker does not have the API.
     """
     answer = yield from ask_metadata([])
     waiting = {broker.node_id for broker in answer.brokers}
@@ -119,7 +121,8 @@ def _requests(
     nodes: Mapping[str, int],
     ask: Callable[[list[str]], Sequence[tuple[ApiKey, RequestMessage[R]]]],
 ) -> list[tuple[list[str], Ask[R]]]:
-    """Each request with the keys that it is about: all of one coordinator's, or one of them each."""
+    """The requests to coordinators, each with the keys that it is about: all keys of one
+    coordinator, or, if `ask` makes a request for each key, one key."""
     by_node: dict[int, list[str]] = {}
     for key in keys:
         if key in nodes:

@@ -58,7 +58,8 @@ def describe_groups(
 def _results_and_errors(
     script: AdminScript[dict[str, GroupDescription]],
 ) -> AdminScript[tuple[dict[str, GroupDescription], dict[str, BrokerError]]]:
-    """Descriptions, and the errors of the groups that have none."""
+    """Run `script`: its results, and the errors of the groups that failed, in place of
+    ItemsFailed."""
     try:
         return (yield from script), {}
     except ItemsFailed as failed:

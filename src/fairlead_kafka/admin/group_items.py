@@ -24,8 +24,8 @@ class GroupMember:
     """A member of a group. `assignment` has the partitions that it reads; it is empty unless the
     group is stable and its members are consumers.
 
-    Only KIP-848 groups have the last three: the member's `epoch`, its `target_assignment`, and
-    whether it speaks that protocol (`upgraded`; False: classic, while the group changes over).
+    Only KIP-848 groups have the member's `epoch`, its `target_assignment`, and whether it speaks
+    that protocol (`upgraded`; False: classic, while the group changes over).
     """
 
     member_id: str

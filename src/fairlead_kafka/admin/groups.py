@@ -1,4 +1,5 @@
-"""Groups: list, delete (`group_describing` has the rest); their committed offsets: list, set, delete.
+"""Groups: list, delete (`group_describing` has the rest); their committed offsets: list, set,
+delete.
 
 A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator
 share a request where the API has room for several. Sources: KIP-222, KIP-496, KIP-518, KIP-709,
@@ -38,10 +39,8 @@ from fairlead_kafka.wire.messages import (
 def list_groups(
     states: Sequence[str], types: Sequence[str], protocol_types: Sequence[str]
 ) -> AdminScript[dict[str, GroupListing]]:
-    """List groups of all brokers: {group: listing}, by name.
-
-    `states`, `types` and `protocol_types` empty: all.
-    """
+    """List groups of all brokers: {group: listing}, by name. If `states`, `types` or
+    `protocol_types` is empty, groups with any. BrokerError if a broker refuses."""
     message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
     rows = [row for said in answers for row in said.groups]
@@ -54,7 +53,8 @@ def list_groups(
 
 
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
-    """Delete groups that have no members, with their offsets."""
+    """Delete groups that have no members, with their offsets. ItemsFailed names those that
+    failed."""
 
     def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Outcome[None]]]:
         return [(row.group_id, outcome_of(row.error_code, None, None)) for row in answer.results]
@@ -68,7 +68,8 @@ def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[d
 def list_group_offsets(
     metadata: Metadata, group_ids: Sequence[str], *, require_stable: bool
 ) -> AdminScript[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
-    """Committed offsets: {group: {partition: offset}}; a group that is not there has none."""
+    """Committed offsets: {group: {partition: offset}}; a group that does not exist has none.
+    ItemsFailed names the groups that failed."""
 
     def read(
         _node_id: int, answer: OffsetFetchResponse
@@ -86,7 +87,8 @@ def list_group_offsets(
 def alter_group_offsets(
     metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Set committed offsets of a group that has no members."""
+    """Set committed offsets of a group that has no members. ItemsFailed names the partitions that
+    failed."""
     message = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=NO_GENERATION,
@@ -137,8 +139,9 @@ def delete_group_offsets(
 def remove_members(
     metadata: Metadata, group_id: str, instance_ids: Sequence[str] | None, *, why: str
 ) -> AdminScript[dict[str, None]]:
-    """Remove static members of a group by instance id, or all members (None), each by its member id
-    (KIP-345). `why` goes to the coordinator's log."""
+    """Remove static members of a group by instance id, or all members (`instance_ids` None), each
+    by its member id (KIP-345). `why` goes to the coordinator's log. ItemsFailed names the members
+    that failed."""
     made = LeaveGroupRequest.MemberIdentity
     if instance_ids is None:
         described = yield from describe_groups(metadata, [group_id], include_authorized_operations=False)
@@ -202,10 +205,8 @@ def _offsets(
 def _partition_rows(
     answer: OffsetCommitResponse | OffsetDeleteResponse,
 ) -> Outcome[dict[TopicPartition, int]]:
-    """Result with {partition: error code}.
-
-    An error that passes stands for all: then none was done, and all are asked again.
-    """
+    """An answer's outcome: {partition: error code}. If a code is retriable it is the whole
+    answer's, so that all partitions are asked for again."""
     codes = {
         TopicPartition(topic.name, row.partition_index): row.error_code
         for topic in answer.topics

@@ -35,8 +35,8 @@ class NewTopic:
 
 @dataclass(slots=True, frozen=True)
 class NewPartitions:
-    """A topic's new number of partitions, `total`; `assignments`: the brokers of each partition
-    that is added."""
+    """The number of partitions that a topic is to have, `total`; `assignments`: the brokers of each
+    partition that is added."""
 
     total: Int32
     assignments: Sequence[Sequence[Int32]] | None = None
@@ -121,7 +121,7 @@ class ResourceType(IntEnum):
 class ConfigResource(NamedTuple):
     """A resource that has configs.
 
-    A broker's name is its node id in digits, or empty for the default of all brokers.
+    The name of a broker is its node id in digits, or empty for the default of all brokers.
     """
 
     type: ResourceType
@@ -221,5 +221,5 @@ class ConfigChange(NamedTuple):
 
 
 def config_text(value: ConfigValue | None) -> str | None:
-    """A config's value as Kafka takes it."""
+    """A config's value as a text, as Kafka writes it; None for None."""
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)

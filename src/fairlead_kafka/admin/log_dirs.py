@@ -19,7 +19,8 @@ def describe_log_dirs(
 ) -> AdminScript[dict[int, dict[str, LogDirDescription]]]:
     """Describe log directories: {node id: {directory: description}}.
 
-    `node_ids` empty: of all live brokers; `partitions` None: of all.
+    `node_ids` empty: of all live brokers; `partitions` None: replicas of all partitions.
+    BrokerError if a broker refuses.
     """
     waiting = set(node_ids)
     if not waiting:
@@ -75,6 +76,6 @@ def _directory(node_id: int, row: DescribeLogDirsResponse.DescribeLogDirsResult)
 
 
 def _known(size_bytes: int) -> int | None:
-    """A size in bytes, which brokers report from version 4 on; None where the broker does not know
-    it (-1)."""
+    """`size_bytes` as a broker reports it from version 4 on; None for -1, where the broker does not
+    know."""
     return None if size_bytes < 0 else size_bytes

@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Perform(Generic[T]):
-    """A call: `make` builds its script, `what` names it in errors, `topics` have to be in the
-    metadata while it runs."""
+    """Event: begin a call. `make` builds its script, `what` names it in errors, `topics` have to be
+    in the metadata while the script runs. `deadline_ns` is on the monotonic clock."""
 
     completion: Completion[T]
     deadline_ns: int
@@ -48,7 +48,7 @@ class Perform(Generic[T]):
 
 @dataclass(slots=True)
 class Shut:
-    """Close connections and fail what is under way. Answer: None."""
+    """Event: close the connections and fail what is under way. Completed with None."""
 
     completion: Completion[None]
 
@@ -72,11 +72,12 @@ class AdminMachine:
         self._parting: tuple[int, Shut] | None = None
 
     def receive(self, event: Event) -> None:
-        """Queue `event`."""
+        """Queue `event` for the next step."""
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived."""
+        """Work on the events that arrived, and return the effects to carry out. `now_ns` is the
+        monotonic clock, `wall_ms` milliseconds since 1970."""
         self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
         for event in self._stepping:
@@ -106,7 +107,7 @@ class AdminMachine:
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """Fail what callers wait for: the host will not step this machine any more."""
+        """Complete all calls with `error`: the host will not step this machine any more."""
         self._closed = True
         close_each(partial(self._scripts.close, error), partial(self.network.close, error))
         if self._parting is not None:
@@ -119,7 +120,8 @@ class AdminMachine:
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
     def _part(self, now_ns: int) -> None:
-        """Closing: once the last push of metrics is over, or its time, close the connections."""
+        """While closing: close the connections, once the last push of metrics is answered or its
+        time is over."""
         if self._parting is not None and (now_ns >= self._parting[0] or self.network.pushing.parted):
             (_, shut), self._parting = self._parting, None
             self.network.close()

@@ -33,7 +33,7 @@ from fairlead_kafka.wire.messages import (
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Numbers of partitions by topic, both in the order given."""
+    """Numbers of partitions by topic; topics and numbers are in the order of `partitions`."""
     found: dict[str, list[int]] = {}
     for topic, number in partitions:
         found.setdefault(topic, []).append(number)
@@ -43,7 +43,11 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 def elect_leaders(
     election_type: ElectionType, partitions: Sequence[TopicPartition] | None, *, timeout_ms: int
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Elect leaders; `partitions` None: of all that need it. {partition: None}, those elected."""
+    """Elect leaders of partitions; `partitions` None: of all that need it. Gives {partition: None}
+    of those elected.
+
+    ItemsFailed names the partitions that failed; BrokerError if the whole request is refused.
+    """
     rows = (
         None
         if partitions is None
@@ -77,7 +81,8 @@ def elect_leaders(
 def alter_partition_reassignments(
     moves: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Begin to move partitions to these replicas; None: take back what is under way."""
+    """Begin to move partitions to other replicas: {partition: node ids}; None takes back a move
+    that is under way. ItemsFailed names the partitions that failed."""
 
     def ask(
         items: dict[TopicPartition, Sequence[int] | None],
@@ -113,7 +118,8 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     partitions: Sequence[TopicPartition] | None, *, timeout_ms: int
 ) -> AdminScript[dict[TopicPartition, PartitionReassignment]]:
-    """Partitions on the move: {partition: where it is and goes}; `partitions` None: of all."""
+    """Partitions whose replicas are being reassigned: {partition: its replicas}; `partitions` None:
+    of all. BrokerError if the controller refuses."""
     made = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     rows = (
         None
@@ -147,7 +153,8 @@ def list_partition_reassignments(
 def alter_replica_log_dirs(
     assignments: Mapping[PartitionReplica, str],
 ) -> AdminScript[dict[PartitionReplica, None]]:
-    """Move replicas to log directories of their brokers."""
+    """Move replicas to other log directories of their brokers. ItemsFailed names the replicas that
+    failed."""
 
     def message(mine: Mapping[PartitionReplica, str]) -> AlterReplicaLogDirsRequest:
         dirs: dict[str, list[TopicPartition]] = {}

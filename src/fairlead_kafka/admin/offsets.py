@@ -22,7 +22,8 @@ T = TypeVar("T")
 def list_offsets(
     metadata: Metadata, targets: Mapping[TopicPartition, int]
 ) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
-    """Look up offsets: {partition: offset and timestamp}, None where no record is that late."""
+    """Look up offsets: {partition: offset and timestamp}, None where no record has that timestamp
+    or a later one. ItemsFailed names the partitions that failed."""
     found = yield from ask_offsets(metadata, targets)
     return results_or_error("list_offsets", found)
 
@@ -30,7 +31,8 @@ def list_offsets(
 def delete_records(
     metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int
 ) -> AdminScript[dict[TopicPartition, int]]:
-    """Delete records before offsets; {partition: its log start offset now}."""
+    """Delete records before offsets: {partition: its log start offset now}. ItemsFailed names the
+    partitions that failed."""
     found: dict[TopicPartition, int | BrokerError] = {}
     while len(found) < len(before):
         groups, problems = by_leader(metadata, (partition for partition in before if partition not in found))
@@ -68,7 +70,8 @@ def delete_records(
 
 
 def results_or_error(what: str, found: Mapping[TopicPartition, T | BrokerError]) -> dict[TopicPartition, T]:
-    """Results by partition; ItemsFailed if errors are among them."""
+    """The results in `found`, by partition. Raises ItemsFailed, about the call `what`, if errors
+    are among them."""
     errors = {partition: result for partition, result in found.items() if isinstance(result, BrokerError)}
     results = {
         partition: result for partition, result in found.items() if not isinstance(result, BrokerError)

@@ -30,7 +30,8 @@ _NO_PRODUCER = -1
 def describe_producers(
     metadata: Metadata, partitions: Sequence[TopicPartition]
 ) -> AdminScript[dict[TopicPartition, list[ProducerState]]]:
-    """Producers that leaders remember: {partition: states}."""
+    """Producers that the leaders of partitions remember: {partition: states}. ItemsFailed names the
+    partitions that failed."""
 
     def request(group: list[TopicPartition]) -> DescribeProducersRequest:
         made = DescribeProducersRequest.TopicRequest
@@ -67,7 +68,8 @@ def _state(row: DescribeProducersResponse.ProducerState) -> ProducerState:
 
 
 def abort_transaction(metadata: Metadata, one: AbortTransaction) -> AdminScript[None]:
-    """Abort a transaction on its partition."""
+    """Abort a transaction on its partition, without its coordinator. BrokerError if the leader
+    refuses."""
 
     def request(group: list[TopicPartition]) -> WriteTxnMarkersRequest:
         topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic(
@@ -100,7 +102,8 @@ def abort_transaction(metadata: Metadata, one: AbortTransaction) -> AdminScript[
 def fence_producers(
     metadata: Metadata, transactional_ids: Sequence[str], *, timeout_ms: int
 ) -> AdminScript[dict[str, FencedProducer]]:
-    """Fence the producers of transactional ids: {transactional id: id and epoch from now on}."""
+    """Fence the producers of transactional ids: {transactional id: producer id and epoch from now
+    on}. ItemsFailed names the ids that failed."""
 
     def ask(wanted: list[str]) -> list[tuple[ApiKey, InitProducerIdRequest]]:
         return [

@@ -59,24 +59,25 @@ class ClientQuotaFilterComponent(NamedTuple):
 
     @classmethod
     def of_entity(cls, entity_type: str, name: str) -> ClientQuotaFilterComponent:
-        """Entities with this name."""
+        """A condition: the entity has this name."""
         return cls(entity_type, ClientQuotaMatch.EXACT, name)
 
     @classmethod
     def of_default_entity(cls, entity_type: str) -> ClientQuotaFilterComponent:
-        """The default of this type."""
+        """A condition: the entity is the default of this type."""
         return cls(entity_type, ClientQuotaMatch.DEFAULT)
 
     @classmethod
     def of_entity_type(cls, entity_type: str) -> ClientQuotaFilterComponent:
-        """Entities that have this type, by name or as the default."""
+        """A condition: the entity has this type, by name or as the default."""
         return cls(entity_type, ClientQuotaMatch.SPECIFIED)
 
 
 class ClientQuotaFilter(NamedTuple):
-    """Filter of quotas: those that every component fits. Empty: all.
+    """Selects the quotas of entities that meet the condition of every component; without
+    components, all.
 
-    `strict`: entities with further types are left out.
+    `strict`: entities that have other types too are left out.
     """
 
     components: Sequence[ClientQuotaFilterComponent] = ()
@@ -87,7 +88,7 @@ ALL_QUOTAS = ClientQuotaFilter()
 
 
 def check_quotas(call: str, entity: ClientQuotaEntity, quotas: Mapping[str, float | None]) -> None:
-    """Raise UsageError, beginning with `call`, for an entity that cannot have quotas.
+    """Raise UsageError, whose text begins with `call`, for an entity that cannot have quotas.
 
     Also for quotas that are not numbers above 0.
     """
@@ -103,7 +104,8 @@ def check_quotas(call: str, entity: ClientQuotaEntity, quotas: Mapping[str, floa
 
 
 def checked_quota_filter(call: str, given: ClientQuotaFilter) -> ClientQuotaFilter:
-    """The filter, all named tuples. UsageError, beginning with `call`, if no broker takes it."""
+    """The filter, with all its parts as named tuples. UsageError, whose text begins with `call`,
+    for a filter that no broker takes."""
     whole = ClientQuotaFilter(*given)
     wanted = ClientQuotaFilter([ClientQuotaFilterComponent(*each) for each in whole.components], whole.strict)
     names = [component.entity_type for component in wanted.components]

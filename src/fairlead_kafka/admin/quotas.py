@@ -20,7 +20,8 @@ from fairlead_kafka.wire.messages import (
 def describe_client_quotas(
     wanted: ClientQuotaFilter,
 ) -> AdminScript[dict[ClientQuotaEntity, dict[str, float]]]:
-    """Describe quotas: {entity: {quota: value}}, of the entities that have some."""
+    """Describe quotas: {entity: {quota: value}}, of the entities that have some. BrokerError if the
+    broker refuses."""
 
     def read(
         answer: DescribeClientQuotasResponse,
@@ -45,7 +46,8 @@ def describe_client_quotas(
 def alter_client_quotas(
     changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], *, validate_only: bool
 ) -> AdminScript[dict[ClientQuotaEntity, None]]:
-    """Set quotas of each entity, or delete them (None), and leave its others alone."""
+    """Set quotas of each entity, or delete those that are None, and leave its others alone.
+    ItemsFailed names the entities that failed."""
 
     def ask(
         items: dict[ClientQuotaEntity, Mapping[str, float | None]],

@@ -117,8 +117,6 @@ def about_one(what: str, ask: Ask[R], read: Callable[[R], Outcome[T]]) -> AdminS
 
 
 def explained(code: int, message: str | None, operation: str) -> str | None:
-    """A broker's message on an error, or what its code means.
-
-    On a missing right with its name: `operation`, as Kafka's ACLs have it.
-    """
+    """A broker's message on an error, or else what its code means. For a missing right it also
+    names the right: `operation`, as Kafka's ACLs call it."""
     return message if not code else broker_error(code, message or policy(code).meaning, operation).context

@@ -88,7 +88,8 @@ def _member(member: ShareGroupDescribeResponse.Member) -> ShareGroupMember:
 def list_share_group_offsets(
     metadata: Metadata, group_ids: Sequence[str]
 ) -> AdminScript[dict[str, dict[TopicPartition, SharePartitionOffset]]]:
-    """Offsets of share groups: {group: {partition: offset}}, of the partitions that they have read."""
+    """Offsets of share groups: {group: {partition: offset}}, of the partitions that they have read.
+    ItemsFailed names the groups that failed."""
     made = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
 
     def read(
@@ -123,7 +124,8 @@ def _offsets(
 def alter_share_group_offsets(
     metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """A script: set the start offsets of a share group that has no members."""
+    """A script: set the start offsets of a share group that has no members. ItemsFailed names the
+    partitions that failed."""
     made = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition
     topics: dict[str, list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
@@ -154,7 +156,8 @@ def alter_share_group_offsets(
 def delete_share_group_offsets(
     metadata: Metadata, group_id: str, topics: Sequence[str]
 ) -> AdminScript[dict[str, None]]:
-    """Delete the offsets that a share group without members has in topics."""
+    """Delete the offsets that a share group without members has in topics. ItemsFailed names the
+    topics that failed."""
     made = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
     message = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[made(topic_name=name) for name in topics]
@@ -174,7 +177,7 @@ def delete_share_group_offsets(
 
 
 def _all_done(call: str, codes: Mapping[K, tuple[int, str | None]]) -> dict[K, None]:
-    """The items, if none has an error code; ItemsFailed if some have."""
+    """{item: None} of the items of a call, if none has an error code; ItemsFailed if some have."""
     errors = {item: _error(code, said) for item, (code, said) in codes.items() if code}
     done: dict[K, None] = dict.fromkeys(item for item in codes if item not in errors)
     if errors:

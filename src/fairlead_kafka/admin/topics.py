@@ -1,4 +1,5 @@
-"""Topics: create, delete, grow, list, describe; and the cluster. Sources: KIP-4, KIP-195, KIP-516."""
+"""Topics: create, delete, grow, list, describe; and the cluster. Sources: KIP-4, KIP-195,
+KIP-516."""
 
 from __future__ import annotations
 
@@ -50,9 +51,9 @@ _BROKERS = 1
 def create_topics(
     topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int
 ) -> AdminScript[dict[str, uuid.UUID]]:
-    """Create topics; {name: topic id}.
+    """Create topics; {name: topic id}. ItemsFailed names the topics that failed.
 
-    Done once every topic is in the metadata with a leader for each partition.
+    The script ends once every topic is in the metadata with a leader for each partition.
     """
 
     def ask(items: dict[str, NewTopic]) -> list[Ask[CreateTopicsResponse]]:
@@ -80,9 +81,9 @@ def create_topics(
 
 
 def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[str, None]]:
-    """Delete topics.
+    """Delete topics. ItemsFailed names the topics that failed.
 
-    Done once the metadata has none of them (or one created again, under another id).
+    The script ends once the metadata has none of them (or one created again, under another id).
     """
 
     def ask(items: dict[str, str]) -> list[Ask[DeleteTopicsResponse]]:
@@ -124,7 +125,8 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
 def create_partitions(
     changes: Mapping[str, NewPartitions], *, validate_only: bool, timeout_ms: int
 ) -> AdminScript[dict[str, None]]:
-    """Add partitions. Done once the metadata has the new ones with leaders."""
+    """Add partitions. The script ends once the metadata has the new ones with leaders. ItemsFailed
+    names the topics that failed."""
 
     def ask(items: dict[str, NewPartitions]) -> list[Ask[CreatePartitionsResponse]]:
         row = CreatePartitionsRequest.CreatePartitionsAssignment
@@ -203,10 +205,9 @@ def describe_topics(
 def describe_cluster(
     *, include_authorized_operations: bool, include_fenced_brokers: bool
 ) -> AdminScript[ClusterDescription]:
-    """Describe the cluster: nodes, controller, cluster id; operations allowed; brokers that are down.
-
-    For the last two newer brokers have a request of their own (KIP-700, Kafka 2.8; KIP-1073, 4.0).
-    """
+    """Describe the cluster: nodes, controller, cluster id; on request also the operations allowed
+    and the fenced brokers. For these two newer brokers have a request of their own (KIP-700, Kafka
+    2.8; KIP-1073, 4.0)."""
     answer: DescribeClusterResponse | MetadataResponse
     may: frozenset[AclOperation] | None = None
     fenced: frozenset[int] = frozenset()
@@ -266,7 +267,7 @@ def _brokers(topic: str, number: int, brokers: object) -> list[int]:
 def _until(
     names: Sequence[str], problem_of: Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]
 ) -> AdminScript[None]:
-    """A script: wait until `problem_of` finds nothing wrong with the topics in the metadata."""
+    """A script: wait until `problem_of` gives None for the metadata of each topic in `names`."""
     while True:
         answer = yield from ask_metadata(names)
         problems = [problem for problem in map(problem_of, answer.topics) if problem is not None]
@@ -278,9 +279,10 @@ def _until(
 def _all_led(
     counts: Mapping[str, int],
 ) -> Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]:
-    """Make a `problem_of` that wants every partition to have a leader.
+    """A `problem_of` for `_until` that wants every partition to have a leader.
 
-    Wrong with a topic: not there yet, fewer partitions than `counts` says, or one without a leader.
+    A topic's problem: it does not exist yet, has fewer partitions than `counts` says, or one
+    without a leader.
     """
 
     def problem_of(topic: MetadataResponse.MetadataResponseTopic) -> BrokerError | None:

@@ -88,10 +88,8 @@ def describe_transactions(
 def end_transactions(
     metadata: Metadata, transactions: Sequence[PreparedTransaction], *, commit: bool
 ) -> AdminScript[dict[PreparedTransaction, None]]:
-    """Commit or abort transactions; one that ended like that before is no error.
-
-    One that ended the other way fails with what the coordinator says.
-    """
+    """Commit or abort transactions. One that ended in the same way before is no error; ItemsFailed
+    names one that ended in the other way, with what the coordinator says."""
     by_id = {one.transactional_id: one for one in transactions}
 
     def ask(wanted: list[str]) -> list[tuple[ApiKey, EndTxnRequest]]:

@@ -41,7 +41,7 @@ class ScramMechanism(IntEnum):
 
 
 class ScramCredentialInfo(NamedTuple):
-    """Mechanism of a SCRAM password, and how often it was hashed."""
+    """Mechanism of a SCRAM password, and its number of iterations of the hash."""
 
     mechanism: ScramMechanism
     iterations: ScramIterations = SCRAM_ITERATIONS
@@ -52,7 +52,7 @@ class ScramCredentialInfo(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class UserScramCredentialUpsertion:
-    """Set a user's password for a mechanism, in place of its present one, if any.
+    """An alteration: set a user's password for a mechanism, in place of its present one, if any.
 
     `salt` None: random bytes. The password stays here: brokers get what PBKDF2 makes of it. It is
     kept as a `Secret`, which is never shown.
@@ -78,7 +78,7 @@ class UserScramCredentialUpsertion:
 
 @dataclass(slots=True, frozen=True)
 class UserScramCredentialDeletion:
-    """Delete a user's password for this mechanism."""
+    """An alteration: delete a user's password for this mechanism."""
 
     user: str
     mechanism: ScramMechanism
@@ -111,10 +111,8 @@ class SaltedPassword(NamedTuple):
 
 
 def salted_password(one: UserScramCredentialUpsertion, salt: bytes) -> SaltedPassword:
-    """Hash a password as Kafka's `ScramFormatter.hi`.
-
-    It takes some 10 ms, with the interpreter's lock released.
-    """
+    """Hash a password as Kafka's `ScramFormatter.hi` does. That takes some 10 ms, with the
+    interpreter's lock released."""
     info = one.info
     password = secret_of(one.password).reveal().encode()
     return SaltedPassword(
@@ -131,7 +129,8 @@ def secret_of(password: Secret | str) -> Secret:
 
 
 def check_alteration(where: str, one: UserScramCredentialUpsertion | UserScramCredentialDeletion) -> None:
-    """Raise UsageError, beginning with `where`, for what no broker takes; without the password."""
+    """Raise UsageError, whose text begins with `where`, for an alteration that no broker takes. The
+    text never shows the password."""
     if not one.user:
         raise UsageError(f"{where}: user is empty")
     if one.mechanism == ScramMechanism.UNKNOWN:

@@ -71,8 +71,9 @@ def describe_user_scram_credentials(
 def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScript[dict[str, None]]:
     """Set and delete passwords, each user's in order.
 
-    A user whose first alteration fails is given no second one. Brokers take one alteration of a
-    user in a request, and answer by its name: further ones have requests of their own.
+    After an alteration that fails, further ones of the same user are not tried. ItemsFailed names
+    the users that failed. Brokers take one alteration of a user in a request, and answer by its
+    name: further ones have requests of their own.
     """
     waiting: dict[str, list[Alteration]] = {}
     for one in alterations:

@@ -77,7 +77,8 @@ EXAMPLES: dict[str, str] = {
 def checked(*unchecked: str) -> Callable[[C], C]:
     """A class decorator: check the arguments of public methods, but for those named in `unchecked`.
 
-    These check their arguments themselves, or are called too often.
+    (Those check their arguments themselves, or are called too often.) A wrong argument is a
+    UsageError.
     """
 
     def decorate(cls: C) -> C:
@@ -94,7 +95,8 @@ def checked(*unchecked: str) -> Callable[[C], C]:
 
 
 def check(called: str, name: str, value: object, kind: object) -> None:
-    """Check one argument, as a `checked` class does; UsageError if `value` is not of `kind`."""
+    """Check one argument, as a `checked` class does; UsageError if `value` is not of `kind`.
+    `called` and `name` are the call's and the argument's names in the error."""
     if not _accepts(kind)(value):
         raise _wrong(called, name, value, kind)
 
@@ -146,7 +148,8 @@ def _checking(method: FunctionType, called: str) -> Callable[..., object]:
 
 
 def _resolved(method: FunctionType, parameter: str) -> object:
-    """The type that a parameter is annotated with; object if its name is not to be had at run time."""
+    """The type that a parameter is annotated with; `object` if that name cannot be resolved at run
+    time."""
     return _evaluated(method.__annotations__.get(parameter, object), method.__module__)
 
 
@@ -162,8 +165,8 @@ def _evaluated(annotation: object, module: str) -> object:
 
 @cache
 def _accepts(kind: object) -> Accepts:
-    """A function that says whether a value is of a kind, as far as that can be seen without
-    changing it."""
+    """A function that says whether a value is of `kind`, as far as that can be seen without using
+    the value up."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return partial(_accepts_within, _accepts(inner[0]), *inner[1][:2])
@@ -217,8 +220,8 @@ def _accepts_instance(kind: type | None) -> Accepts:
 
 
 def _uncarried(text: str) -> str:
-    """Why Kafka cannot carry a text; empty if it can. Machines write names into records and
-    requests, which have to take them."""
+    """Why Kafka cannot carry a text; empty if it can. (Machines write texts into records and
+    requests; one that cannot be encoded would fail there.)"""
     if text.isascii() and len(text) <= STRING_MAX_BYTES:
         return ""
     try:
@@ -246,7 +249,7 @@ def _is_iterable(origin: object) -> bool:
 
 @cache
 def _kinds_of_fields(kind: type) -> dict[str, object]:
-    """The fields of a named tuple or a dataclass, with their types."""
+    """The fields of `kind`, a named tuple or a dataclass: {name: type}."""
     names: Iterable[str] = getattr(kind, "_fields", None) or kind.__dataclass_fields__  # type: ignore[attr-defined]
     return {name: _evaluated(kind.__annotations__.get(name, object), kind.__module__) for name in names}
 
@@ -261,7 +264,8 @@ def _has_fields(value: object, kind: type) -> bool:
 
 
 def _fields(value: object, kind: type) -> Iterator[tuple[str, object, object]]:
-    """Name, value and type of each field of a value that has them."""
+    """Name, value and type of each field of `value`, whose type `kind` is a named tuple or a
+    dataclass."""
     kinds = _kinds_of_fields(kind)
     if isinstance(value, tuple):
         return zip(kinds, value, kinds.values(), strict=False)
@@ -269,7 +273,8 @@ def _fields(value: object, kind: type) -> Iterator[tuple[str, object, object]]:
 
 
 def _interface(kind: type) -> list[str]:
-    """The methods of a class with nothing else, such as a listener: an object needs all of them."""
+    """The names of the public methods of `kind` if it is an interface such as a listener: a class
+    with nothing else. An object needs all of them. Empty for any other class."""
     public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
     own = (
         public
@@ -280,7 +285,8 @@ def _interface(kind: type) -> list[str]:
 
 
 def _accepts_many(accepts: Accepts, value: object) -> bool:
-    """True for an iterable that is no text or bytes; checks items if that does not use them up."""
+    """True for an iterable that is no text or bytes. Its items are checked too if that does not use
+    them up."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return False
     return not isinstance(value, (Sequence, set, frozenset, Mapping)) or all(map(accepts, value))
@@ -339,14 +345,15 @@ def _parts(where: str, value: object, kind: object) -> Iterator[tuple[str, objec
 
 
 def _member(part: object, wanted: object) -> str:
-    """The member of an enum that a text names; empty if it names none, or no enum is wanted."""
+    """The member of the enum `wanted` that the text `part` names, as code ("ResourceType.TOPIC").
+    Empty if it names none, or `wanted` is no enum."""
     members = getattr(wanted, "__members__", {})
     name = part.upper().replace("-", "_") if isinstance(part, str) else ""
     return f"{wanted.__name__}.{name}" if name in members else ""  # type: ignore[attr-defined]
 
 
 def _name_in(value: object, kind: object) -> str:
-    """The name in a wrong value, for the example in the error; NAME if there is none."""
+    """The name in a wrong `value`, to be shown in the error's example; NAME if there is none."""
     given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
     if isinstance(given, tuple):  # a TopicPartition, or a ConfigResource, or what was to be one
         while inner := get_args(kind):
@@ -360,7 +367,7 @@ def _name_in(value: object, kind: object) -> str:
 
 
 def _named(kind: object) -> str:
-    """A kind in words: "a list of NewTopic", "a number or None"."""
+    """`kind` in words, for an error: "a list of NewTopic", "a number or None"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return f"{_named(inner[0])} {inner[1]}"
@@ -381,7 +388,8 @@ def _named(kind: object) -> str:
 
 
 def _example(kind: object) -> str:
-    """How to write a value of a kind; empty if its type needs no example."""
+    """How to write a value of `kind` in Python, for an error; empty if its type needs no
+    example."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " or ".join(filter(None, map(_example, inner)))

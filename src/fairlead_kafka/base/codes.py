@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 
 class Policy(Flag):
-    """Actions that an error code asks of a client, as flags; see the module's docstring."""
+    """Actions that an error code asks of a client, as flags: retry, refresh the metadata, and so
+    on."""
 
     NOTHING = 0
     RETRY = 1
@@ -363,7 +364,7 @@ class ErrorCode:
 
 
 def policy(code: int) -> ErrorPolicy:
-    """The row for `code`; a code this table does not know is not retriable."""
+    """The row for `code`; for a code that the table does not have, a row that is not retriable."""
     return TABLE.get(code) or ErrorPolicy(
         code, f"UNKNOWN_ERROR_CODE_{code}", Policy.NOTHING, "an error code newer than this client"
     )

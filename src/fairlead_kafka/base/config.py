@@ -65,7 +65,8 @@ Validator = Callable[[object], str | None]
 def validates(*kinds: type[V]) -> Callable[[Callable[[V], str | None]], Validator]:
     """Decorator: make a validator of a function that takes values of one type, or of `kinds`.
 
-    TypeError, when a value is parsed, if a key of another type has the validator.
+    The function says what is wrong with a value, or None. The validator raises TypeError for a
+    value of another type: its key is declared wrongly.
     """
 
     def decorate(check: Callable[[V], str | None]) -> Validator:
@@ -158,7 +159,11 @@ def not_empty(value: object) -> str | None:
 
 @validates(str)
 def name_on_the_wire(value: str) -> str | None:
-    """1 to 32767 bytes of UTF-8"""
+    """1 to 32767 bytes of UTF-8
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     size_bytes = len(value.encode())
     return (
         None
@@ -168,13 +173,18 @@ def name_on_the_wire(value: str) -> str | None:
 
 
 def name_or_none(value: object) -> str | None:
-    """32767 bytes of UTF-8 at most"""
+    """32767 bytes of UTF-8 at most
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     return name_on_the_wire(value) if value else None
 
 
 @dataclass(frozen=True)
 class ConfigKey:
-    """One config key. `scopes` names who takes it: producer, consumer, admin, broker, topic."""
+    """One config key. `scopes` names where it is taken: producer, consumer, admin, broker,
+    topic."""
 
     name: str
     type: ConfigType
@@ -332,7 +342,8 @@ class Settings(Mapping[str, object]):
         return self.values_by_key[key]
 
     def integer(self, key: str) -> int:
-        """The value of a key whose name is made at run time; TypeError if it is no integer."""
+        """The value of a key whose name is made at run time; TypeError if the value is no
+        integer."""
         value = self.values_by_key[key]
         if not isinstance(value, int):
             raise TypeError(f"{key} is {value!r}, which is no integer")
@@ -404,8 +415,8 @@ class ConfigTable:
         return Settings(values, frozenset(names))
 
     def _by_name(self, given: Mapping[str, object], wrong: list[str]) -> dict[str, object]:
-        """Return `given` with aliases replaced by our names. A config that was given by two names
-        adds a message to `wrong`."""
+        """Return `given` with aliases replaced by our names. A message is added to `wrong` for each
+        config that was given by two names."""
         names: dict[str, object] = {}
         said: dict[str, str] = {}
         for name, value in given.items():

@@ -13,7 +13,11 @@ _BROKER = ("broker",)
 
 @validates(tuple)
 def _overrides(value: tuple[str, ...]) -> str | None:
-    """ADDRESS:NUMBER, and commas between"""
+    """ADDRESS:NUMBER, and commas between
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     for entry in value:
         address, _colon, number = entry.rpartition(":")
         try:

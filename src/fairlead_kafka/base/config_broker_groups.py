@@ -24,7 +24,11 @@ _GROUP = ("group",)
 
 @validates(tuple)
 def _assignors(items: tuple[str, ...]) -> str | None:
-    """one or both of uniform, range"""
+    """one or both of uniform, range
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     wrong = [item for item in items if item not in ("uniform", "range")]
     if wrong:
         return f"must be of uniform, range; {wrong[0]} is none of them (there is no Java to load it)"
@@ -138,6 +142,7 @@ GROUP_COUNTERPARTS: Mapping[str, str] = {
 
 
 def group_bounds(key: str) -> tuple[str, str]:
-    """The broker's keys whose values bound a group's value of `key` from below and above."""
+    """Names of the two broker configs that are the least and the greatest allowed value of a
+    group's config `key`."""
     protocol, _, rest = key.partition(".")
     return f"group.{protocol}.min.{rest}", f"group.{protocol}.max.{rest}"

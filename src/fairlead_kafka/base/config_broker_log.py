@@ -28,7 +28,11 @@ _POLICIES = ("compact", "delete")
 
 @validates(tuple)
 def _policies(given: tuple[str, ...]) -> str | None:
-    """compact, delete, both, or none (KIP-1161)"""
+    """compact, delete, both, or none (KIP-1161)
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     if all(policy in _POLICIES for policy in given):
         return None
     return "must be compact, delete, both, or none"
@@ -36,14 +40,19 @@ def _policies(given: tuple[str, ...]) -> str | None:
 
 @validates(int)
 def _gzip_level(level: int) -> str | None:
-    """1 to 9, or -1"""
+    """1 to 9, or -1
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     return None if level == -1 or 1 <= level <= 9 else "must be 1 to 9, or -1"
 
 
 def _pair(
     topic: str, broker: str, kind: ConfigType, default: object, doc: str, check: Validator
 ) -> tuple[ConfigKey, ConfigKey]:
-    """A topic's key and the broker's that it falls back on."""
+    """Two keys of the same kind: the broker's, which holds for topics without their own, and the
+    topic's."""
     return (
         ConfigKey(broker, kind, default, f"{doc} For topics without {topic}.", _BROKER, check, dynamic=True),
         ConfigKey(topic, kind, default, doc, _TOPIC, check, dynamic=True),

@@ -1,5 +1,5 @@
-"""Configs that older releases of Kafka had and Kafka 4 has not, each with the reason that its user is
-told. What Kafka 4.3 has is known, see `config_kept`."""
+"""Configs that older releases of Kafka had and Kafka 4 has not, each with the reason that its user
+is told. What Kafka 4.3 has is known, see `config_kept`."""
 
 from __future__ import annotations
 

@@ -25,13 +25,21 @@ _CLIENTS_ONLY = frozenset({"security.protocol", "enable.ssl.certificate.verifica
 
 @validates(tuple)
 def _mechanisms(value: tuple[str, ...]) -> str | None:
-    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"""
+    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     wrong = [each for each in value if each not in SERVER_MECHANISMS]
     return f"must be of {', '.join(SERVER_MECHANISMS)}; {wrong[0]} is not served" if wrong else None
 
 
 def _authorizer(value: object) -> str | None:
-    """org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty"""
+    """org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     return (
         None
         if value in ("", STANDARD_AUTHORIZER)
@@ -41,7 +49,11 @@ def _authorizer(value: object) -> str | None:
 
 @validates(str)
 def _principals(value: str) -> str | None:
-    """User:NAME, and semicolons between"""
+    """User:NAME, and semicolons between
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     try:
         super_users(value)
     except ValueError as error:
@@ -50,7 +62,7 @@ def _principals(value: str) -> str | None:
 
 
 def super_users(text: str) -> frozenset[str]:
-    """The principals in `super.users`. ValueError for an entry that is none."""
+    """The principals in `super.users`. ValueError for an entry that is no principal."""
     return frozenset(str(parse_principal(each)) for each in text.split(";") if each.strip())
 
 

@@ -1,5 +1,5 @@
-"""Configs of share groups (KIP-932): a broker's, and those of single groups; Kafka's keys and defaults
-(release 4.3)."""
+"""Configs of share groups (KIP-932): a broker's, and those of single groups; Kafka's keys and
+defaults (release 4.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ _DURATION = re.compile(r"by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\
 
 
 def _offset_reset(value: object) -> str | None:
-    """earliest, latest, or by_duration: and a duration (ISO 8601, PnDTnHnMn.nS)"""
+    """earliest, latest, or by_duration: and a duration (ISO 8601, PnDTnHnMn.nS)
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     text = str(value)
     if text.lower() in ("earliest", "latest") or _DURATION.fullmatch(text):
         return None

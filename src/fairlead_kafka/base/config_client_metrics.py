@@ -24,7 +24,11 @@ CLIENT_PARTS = (
 
 @validates(tuple)
 def _patterns(given: tuple[str, ...]) -> str | None:
-    """NAME=PATTERN, and commas between"""
+    """NAME=PATTERN, and commas between
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     try:
         parse_match(given)
     except ValueError as error:
@@ -33,7 +37,8 @@ def _patterns(given: tuple[str, ...]) -> str | None:
 
 
 def parse_match(given: Iterable[str]) -> dict[str, Pattern]:
-    """Patterns by name of the part of a client that they are for; ValueError for what is none."""
+    """The patterns in `given`, each "NAME=PATTERN", by the part of a client that they are matched
+    against (KIP-714's `match`). ValueError for an unknown part and for what is no pattern."""
     found = {}
     for entry in given:
         name, equals, pattern = (part.strip() for part in entry.partition("="))

@@ -1,7 +1,8 @@
 """How the tables of configs that are kept and of no effect are written.
 
-Such a key is taken, checked, kept and listed as Kafka does, and changes nothing here. Its `ConfigKey`
-says in `no_effect` why. What would break a promise if it were ignored is refused by its validator.
+Such a key is taken, checked, kept and listed as Kafka does, and changes nothing here. Its
+`ConfigKey` says in `no_effect` why. What would break a promise if it were ignored is refused by its
+validator.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def kept(
     dynamic: str = "",
     unlisted: bool = False,
 ) -> ConfigKey:
-    """A broker's key. `dynamic`: "cluster-wide" or "per-broker" if it can be changed while brokers
-    run, by Kafka's names for that."""
+    """A config key of brokers, declared with Kafka's name, type and default. `dynamic`:
+    "cluster-wide" or "per-broker" if it can be changed while brokers run, by Kafka's names for
+    that."""
     return ConfigKey(
         name,
         kind,
@@ -42,17 +44,18 @@ def kept(
 
 
 def of_no_effect(reason: str, *keys: ConfigKey) -> tuple[ConfigKey, ...]:
-    """The keys, marked: they change nothing here, for this reason."""
+    """The keys, marked as having no effect here, for `reason`, which the documentation gives."""
     return tuple(replace(key, no_effect=reason) for key in keys)
 
 
 def for_topics(keys: Iterable[ConfigKey]) -> tuple[ConfigKey, ...]:
-    """The keys as a topic's. All of a topic's configs can be changed while brokers run."""
+    """The broker's keys as keys of topics. (All of a topic's configs can be changed while brokers
+    run.)"""
     return tuple(replace(key, scopes=TOPIC, dynamic=True) for key in keys)
 
 
 def never(reason: str) -> Validator:
-    """A validator: only the absence of a value is allowed."""
+    """A validator: no value is allowed, only leaving the config out. `reason` is in the error."""
 
     def check(_value: object) -> str:
         return f"cannot be set: {reason}"
@@ -62,7 +65,7 @@ def never(reason: str) -> Validator:
 
 
 def empty_only(reason: str) -> Validator:
-    """A validator: only an empty list is allowed."""
+    """A validator: only an empty list is allowed. `reason` is in the error."""
 
     def check(value: object) -> str | None:
         return f"must be empty: {reason}" if value else None
@@ -72,7 +75,7 @@ def empty_only(reason: str) -> Validator:
 
 
 def false_only(reason: str) -> Validator:
-    """A validator: only false is allowed."""
+    """A validator: only false is allowed. `reason` is in the error."""
 
     def check(value: object) -> str | None:
         return f"must be false: {reason}" if value else None

@@ -21,7 +21,11 @@ _TIERED = "there is no tiered storage"
 
 @validates(tuple)
 def _throttled(value: tuple[str, ...]) -> str | None:
-    """PARTITION:BROKER, and commas between; or *"""
+    """PARTITION:BROKER, and commas between; or *
+
+    A validator: it says what is wrong with a value, or None. Its first line, above, is what the
+    documentation says is allowed.
+    """
     if list(value) == ["*"]:
         return None
     wrong = [one for one in value if not all(part.strip().isdecimal() for part in _pair(one))]

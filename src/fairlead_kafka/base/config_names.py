@@ -1,6 +1,6 @@
 """Names of all configs by the type of their values, so that type checkers know what
-`Settings.__getitem__` returns. Written by docs/generate.py (`make docs`) from the tables of configs.
-"""
+`Settings.__getitem__` returns. Written by docs/generate.py (`make docs`) from the tables of
+configs."""
 
 from typing import Literal
 

@@ -3,26 +3,26 @@
 What to do about an error code of a broker is in `fairlead_kafka.base.codes`.
 
 FairleadError
-├── ConfigError            a setting is unknown, of the wrong type or out of range (also a ValueError)
-├── UsageError             a call that this object cannot serve now: closed, not assigned, wrong order
+├── ConfigError            a config is unknown, of a wrong type or out of range (also a ValueError)
+├── UsageError             a call that cannot be served now: closed, not assigned, in a wrong order
 ├── InvalidRecord          a record or a table that can never be sent as it is (also a ValueError)
-│   └── RecordTooLarge     larger than max.request.size, buffer.memory or the broker's message.max.bytes
+│   └── RecordTooLarge     larger than max.request.size, buffer.memory or broker's message.max.bytes
 ├── BatchRefused           the record is fine, but others of its batch were refused; send it again
 ├── DecodeError            bytes that are not what the protocol says; names the byte offset
-├── DeserializationFailed  a key or value is not what its deserializer takes; names partition and offset (also a ValueError)
+├── DeserializationFailed  a deserializer refuses a key or value; has its offset (also a ValueError)
 ├── TimedOut               no answer within the time allowed (also a TimeoutError)
 │   └── BufferExhausted    no room in buffer.memory within max.block.ms
-├── ConnectionFailed       no broker could be reached, or the connection broke (also a ConnectionError)
+├── ConnectionFailed       no broker can be reached, or a connection broke (also a ConnectionError)
 │   └── NoBrokerReached    this client has never reached a broker: check bootstrap.servers
-├── AuthenticationFailed   a broker, or a certificate, or a log-in is not accepted; trying the same again does not help
+├── AuthenticationFailed   a certificate or log-in is not accepted; trying again does not help
 ├── UnsupportedVersion     the broker and this client share no version of an API
 ├── TransactionFailed      the transaction can only be aborted, or was; `.__cause__` says why
 └── BrokerError            a broker answered with an error code; `.code`, `.name`, `.retriable`
     ├── ProducerFenced     a newer producer with the same identity took over; this one must stop
     ├── OffsetOutOfRange   the offset asked for is not in the partition's log; says what is
     ├── LogTruncated       records that were read are lost after an unclean leader election
-    └── ItemsFailed        some items of one admin call failed; `.errors` says which and why, `.results` has the others
-"""  # noqa: E501
+    └── ItemsFailed        some items of an admin call failed: `.errors`; `.results` has the others
+"""
 
 from __future__ import annotations
 

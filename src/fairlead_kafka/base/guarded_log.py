@@ -20,9 +20,10 @@ raised = 0
 
 
 class GuardedLogger(logging.LoggerAdapter[logging.Logger]):
-    """`logging.getLogger(name)`, but what a filter or a handler raises does not come out.
+    """The logger `logging.getLogger(name)`, but an exception of a filter or handler does not reach
+    the code that logs.
 
-    The first such error of the process is told on stderr, in one line, unless
+    The process's first such exception is reported on stderr, in one line, unless
     `logging.raiseExceptions` is off.
     """
 
@@ -34,7 +35,7 @@ class GuardedLogger(logging.LoggerAdapter[logging.Logger]):
     ) -> None:
         """Log `msg % args`. `exc_info`: the exception to show, or True for the present one.
 
-        The other methods (`info`, `warning`, `exception`, ...) come here.
+        The other methods (`info`, `warning`, `exception`, ...) call this one.
         """
         if not self.logger.isEnabledFor(level):
             return

@@ -17,14 +17,15 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Hook(NamedTuple):
-    """One marked method: its class, and its name there."""
+    """A method that `hook` has marked: the class that has it, and its attribute there."""
 
     owner: type
     attribute: str
 
     @contextmanager
     def replaced(self, make: Callable[[Method], Method]) -> Iterator[None]:
-        """Replace a hooked method by `make(original method)` within the block, in this process."""
+        """Replace the hooked method by `make(original method)` within the `with` block, in this
+        process."""
         sound = self.owner.__dict__[self.attribute]
         setattr(self.owner, self.attribute, make(sound))
         try:
@@ -47,7 +48,8 @@ def hook(name: str) -> Callable[[F], F]:
 
 
 class _Marked:
-    """Stands in a class's body for a method, until the class is made."""
+    """Stands for a marked method in a class's body, until the class is made and enters it in
+    HOOKS."""
 
     def __init__(self, name: str, function: Callable[..., object]) -> None:
         self._name = name

@@ -52,7 +52,7 @@ class Kernel(Generic[P, R]):
     implementation.
 
     Arrays are C-contiguous and of exactly the item size that the kernel is made for (TypeError if
-    not); nothing else is checked of what its docstring says it assumes. With more than 64 KiB of
+    not); whatever else its docstring says it assumes is not checked. With more than 64 KiB of
     arrays it works without the GIL.
     """
 
@@ -66,7 +66,7 @@ class Kernel(Generic[P, R]):
         self.serve(self.machine_code)
 
     def serve(self, body: Callable[P, R] | None) -> None:
-        """Have calls run `body`; None: the reference implementation. For tests."""
+        """Let calls run `body` from now on; None: the reference implementation. For tests."""
         self._body: Callable[P, R] = self.reference if body is None else body
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -11,9 +11,11 @@ from importlib import import_module
 def lazily(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's `__getattr__` and `__dir__`, by module: the names that are found there.
+    """A package's `__getattr__` and `__dir__`, which import a module when one of its names is first
+    used.
 
-    A name, once found, is the package's own. AttributeError for a name that no module has.
+    `homes` has for each module the names that are found there. A name, once found, becomes the
+    package's own attribute. AttributeError for a name that no module has.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

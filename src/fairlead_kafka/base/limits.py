@@ -1,4 +1,5 @@
-"""Every bound in the system in one place, each with its reason, and assertions on how they relate."""
+"""Every bound in the system in one place, each with its reason, and assertions on how they
+relate."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ CUTOFF = 0.6
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:
-    """The one of the known names that is nearest to `name`, upper and lower case alike; None if
-    none is near."""
+    """The one of the known names that is nearest to `name`, upper and lower case alike; None if no
+    name is as similar as `cutoff` (0 to 1)."""
     import difflib  # a program that makes no mistake does not need it
 
     by_lower = {one.lower(): one for one in sorted(known)}

@@ -1,5 +1,5 @@
-"""Regular expressions of clients, matched in a time that is bounded by their length: subscriptions of
-consumers, transactional ids to list.
+"""Regular expressions of clients (subscriptions of consumers, transactional ids to list), matched
+in a time that is bounded by their length.
 
 Kafka has RE2 for this, whose expressions cannot run for ever on any text. Python's `re` tries one
 way after another, and a short expression of a member (`(a+)+b`) could hold the coordinator for
@@ -69,8 +69,8 @@ class PatternError(ValueError):
 
 @dataclass(slots=True)
 class _State:
-    """One state: it takes a character that passes `test`, or goes on at once where `holds` (before
-    and after a character) is true."""
+    """One state of the automaton: it takes a character that passes `test`, or goes on at once where
+    `holds` (before and after a character) is true."""
 
     test: _Test | None = None
     holds: Callable[[str, str], bool] | None = None
@@ -78,7 +78,8 @@ class _State:
 
 
 class Pattern:
-    """A compiled expression; `matches` is true where it takes a name whole."""
+    """A compiled expression; `matches` is true for a name that the expression matches from end to
+    end."""
 
     def __init__(self, states: list[_State], start: int, end: int) -> None:
         self._states = states
@@ -127,7 +128,8 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT)
 def compile_pattern(text: str) -> Pattern:
-    """Compile an expression. PatternError if it is none."""
+    """Compile an expression of RE2's syntax. PatternError if it is none, or has what is not
+    served."""
     return _Parser(text).pattern()
 
 
@@ -441,8 +443,8 @@ def _is_number(text: str) -> bool:
 
 
 def _count(digits: str) -> int:
-    """The number of repetitions; REPEAT_MAX + 1 for all that are more, however many digits they have:
-    Python refuses to read thousands of them."""
+    """The number of repetitions in `digits`; REPEAT_MAX + 1 for any greater number. (Python refuses
+    to read thousands of digits.)"""
     digits = digits.lstrip("0") or "0"
     return int(digits) if len(digits) <= len(str(REPEAT_MAX)) else REPEAT_MAX + 1
 
@@ -452,7 +454,7 @@ def _in(kind: frozenset[str], opposite: bool) -> _Test:
 
 
 def matching(text: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that an expression matches; none if it is not one."""
+    """The names that the expression `text` matches; none if it is not an expression."""
     try:
         pattern = compile_pattern(text)
     except PatternError:

@@ -20,7 +20,7 @@ _NO_AUTHORIZER = (
 
 
 def broker_error(code: int, what: str, operation: str) -> BrokerError:
-    """A broker's error code as an error about `what`.
+    """The BrokerError for a broker's error code, about `what`.
 
     For a missing right it names the right: `operation`, as Kafka's ACLs name it ("Write"). For
     SECURITY_DISABLED it says what turns authorization on.

@@ -7,8 +7,8 @@ HIDDEN = "[hidden]"
 
 
 class Secret:
-    """A text that `repr`, `str`, `format` and JSON encoders cannot show. Equal to another one of
-    the same text; pickles whole."""
+    """A text that `repr`, `str`, `format` and JSON encoders cannot show. A secret equals another
+    with the same text. Pickles contain the text."""
 
     __slots__ = ("_text",)
 

@@ -9,8 +9,8 @@ everything that was appended in it, by all sessions to all partitions, is writte
 
     Received ─▶ Session ─▶ decode ─▶ handler ──reply──▶ Session ─▶ Write
                                         │  ▲
-                                 append │  │ written            fetch without data: Purgatory, woken by the partition that advances
-                                        ▼  │
+                                 append │  │ written         fetch without data: Purgatory, woken by
+                                        ▼  │                 the partition that advances
                                  Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
 
 `clients` has all sessions and bounds what they hold together; `log` is the shared log; `partitions`
@@ -34,9 +34,9 @@ for, and its docstring names them. `quotas` is what one client may use of a brok
 exception is: what a request, a partition or a task leaves to be called later is called in its name,
 and fails nobody else. `Broker.check()` compares what its parts keep twice.
 
-Floors. Imports go down only, those for types included (`lint-imports`, and `tests/tidy` for
-circles anywhere). No part knows `Broker`: each says in a protocol beside it (`...Host`) what it
-needs of the broker, and `machine`, which builds all of them, fits every one.
+Floors. Imports go down only, those for types included (`lint-imports`, and `tests/tidy` for circles
+anywhere). No part knows `Broker`: each says in a protocol beside it (`...Host`) what it needs of
+the broker, and `machine`, which builds all of them, fits every one.
 
     machine                                   builds the parts and wires them
     lifecycle, clients, disk_watch            the broker's life, all connections, its disk
@@ -84,7 +84,7 @@ partition goes offline by `partitions`, `replication` and `purgatory`; a shard i
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk
 is gone. Nothing is acknowledged before it is written (and synced, where the topic asks for it), and
 with acks=all before it is replicated.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.controller import Controller
 from fairlead_kafka.broker.faults import Faults

@@ -16,14 +16,15 @@ from fairlead_kafka.core.effects import AwaitSent, Buffer, Effect, Write
 
 
 class Outbound(Protocol):
-    """Bytes of answers that have not left, counted together for all sessions of a broker."""
+    """The bytes of answers that have not been sent, counted together for all sessions of a
+    broker."""
 
     outbound_bytes: int
     """Bytes of answers that have not left, of sessions with more than OUTBOUND_MAX_BYTES."""
 
 
 class AnswersHost(TimerHost, Protocol):
-    """The part of the broker that answers need."""
+    """The parts of a broker that a session's answers use."""
 
     faults: Faults
 
@@ -36,10 +37,8 @@ class AnswersHost(TimerHost, Protocol):
 
 
 class Answers:
-    """Writes the answers of one session, and counts the bytes that have not left.
-
-    While more than OUTBOUND_MAX_BYTES have not left, it asks to be told when they have.
-    """
+    """Writes the answers of one session, and counts the bytes that have not been sent. While those
+    are more than OUTBOUND_MAX_BYTES, it asks the host to report when they are sent."""
 
     def __init__(self, broker: AnswersHost, connection: int, owner: Owner) -> None:
         self._broker = broker
@@ -52,16 +51,17 @@ class Answers:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes of answers not known to have left; small ones are not asked after."""
+        """Bytes of answers not known to have been sent; the host is not asked about few bytes."""
         return self._written_bytes - self._sent_bytes
 
     @property
     def awaited_bytes(self) -> int:
-        """Bytes that this session adds to `Clients.outbound_bytes`."""
+        """Bytes of answers that this session counts in `Clients.outbound_bytes`."""
         return self.unsent_bytes if self._awaits_sent else 0
 
     def depart(self, buffers: list[Buffer]) -> None:
-        """Write an answer made of `buffers`, late if the fault `latency_ms` is set (`faults`)."""
+        """Write an answer made of `buffers`, or write it later if the fault `latency_ms` is set
+        (`faults`)."""
         broker = self._broker
         size_bytes = sum(map(len, buffers))
         self._written_bytes += size_bytes
@@ -75,7 +75,7 @@ class Answers:
             self._await_sent()
 
     def sent(self, position: int) -> None:
-        """Note that `position` bytes of all that was ever written to the connection have left the
+        """Note that `position` of all bytes ever written to the connection have been sent by the
         host."""
         self._awaits_sent = False
         self._broker.clients.outbound_bytes -= self.unsent_bytes
@@ -83,7 +83,7 @@ class Answers:
         self._await_sent()
 
     def ended(self) -> None:
-        """Called when the connection is gone."""
+        """Called when the connection has ended."""
         self._departing.clear()
         if self._awaits_sent:
             self._broker.clients.outbound_bytes -= self.unsent_bytes
@@ -105,7 +105,7 @@ class Answers:
         broker.call_at(due_ns, self._send_departing, self._owner)
 
     def _await_sent(self) -> None:
-        """Ask the host to tell when the next part has left, if more than OUTBOUND_MAX_BYTES have
+        """Ask the host to report when the next part is sent, if more than OUTBOUND_MAX_BYTES are
         not."""
         if not self._awaits_sent and self.unsent_bytes > OUTBOUND_MAX_BYTES:
             self._awaits_sent = True

@@ -36,13 +36,13 @@ twentieth of that time too late."""
 
 
 class ClientsHost(SessionHost, Protocol):
-    """The part of the broker that its clients need."""
+    """The parts of a broker that the clients' sessions use."""
 
     listeners: tuple[Listener, ...]
 
     @property
     def running(self) -> bool:
-        """Whether the broker serves requests."""
+        """True if the broker serves requests."""
 
     def listener_by_number(self, number: int) -> Listener:
         """The listener with this number."""
@@ -105,8 +105,8 @@ class Clients:
         self._look_later()
 
     def _close_later(self, event: Accepted, wait_ms: int) -> None:
-        """Close a connection above its address' quota after `wait_ms` (KIP-612): closed at once,
-        its client would only come again the sooner."""
+        """Close a connection above its address' quota after `wait_ms` (KIP-612): if it were closed
+        at once, its client would only come again sooner."""
         broker, connection = self._broker, event.connection
         _logger.info(
             "broker %d refuses a connection from %s: its address makes more than it may",
@@ -126,32 +126,32 @@ class Clients:
             self._broker.emit(Close(connection))
 
     def received(self, event: Received) -> None:
-        """Take bytes that a client sent."""
+        """Pass bytes that a client sent to its session."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.received, event.data)
 
     def secured(self, event: Secured) -> None:
-        """Called when a client's TLS handshake is over, and its certificate names it, if it showed
-        one."""
+        """Called when a client's TLS handshake is over, with the user that its certificate names,
+        if it showed one."""
         session = self.sessions.get(event.connection)
         if session is not None and event.subject is not None:
             session.principal = Principal(USER, event.subject)
 
     def authenticated(self, event: Authenticated) -> None:
-        """Called when the host has looked at a client's token."""
+        """Called when the host has checked a client's message of a log-in."""
         session = self.sessions.get(event.connection)
         if session is not None and session.login is not None:
             self._broker.guard.call(session, session.login.token_checked, event)
 
     def sent(self, event: Sent) -> None:
-        """Called when answers have left for the network."""
+        """Called when the host has sent answers of a connection."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.sent, event.position)
 
     def disconnected(self, event: Disconnected) -> None:
-        """Called when a client has gone."""
+        """Called when a client's connection has ended."""
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.ended)
@@ -159,7 +159,7 @@ class Clients:
         self._closing.discard(event.connection)
 
     def forget(self, session: Session) -> None:
-        """Called when a session ends: another may take its place."""
+        """Called when a session ends, which makes room for another."""
         del self.sessions[session.connection]
         address = address_of(session.peer)
         self._by_address[address] -= 1
@@ -173,8 +173,8 @@ class Clients:
         self._hold_listener()
 
     def configured(self) -> None:
-        """Called when the configs have changed. Kafka closes those that were used longest ago if
-        there are too many now."""
+        """Called when the configs have changed. If there are too many connections by the new ones,
+        those used longest ago are closed, as in Kafka."""
         self._unblock()
         served = sorted(
             (each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns
@@ -240,7 +240,8 @@ class Clients:
 
     @property
     def answer_room_bytes(self) -> int:
-        """Bytes that an answer may have, by what other connections have not fetched yet."""
+        """Bytes that an answer may have, given the bytes of other connections' answers that are not
+        sent yet."""
         return max(0, OUTBOUND_BROKER_MAX_BYTES - self.outbound_bytes)
 
     @hook("clients: a broker with too much to answer reads no more")
@@ -275,8 +276,8 @@ class Clients:
             self.hold(session)
 
     def finished_one(self, session: Session) -> None:
-        """Called while `full` when a session's whole request has come; if it was this session's
-        turn, the next one goes on."""
+        """Called, while the queue of requests is `full`, when a session's request has come whole.
+        If that was the session whose turn it was to read, the next one reads on."""
         self._unfinished.pop(session, None)
         if session.unfinished:
             self._unfinished[session] = None
@@ -294,14 +295,14 @@ class Clients:
                 self.hold(session)
 
     def hold(self, session: Session) -> None:
-        """Have a session's connection read, or not read: while it is blocked, muted, or too much is
-        queued."""
+        """Have the host read a session's connection, or not: it does not while the session is
+        blocked or muted, or too many bytes of requests are queued."""
         full = self.full and session.heard and not session.of_broker and session is not self._going_on
         session.hold(session.blocked or session.muting.on or full)
 
     def muting_changed(self, session: Session) -> None:
-        """Called when the session is muted, so that nothing is read from it or begun for it, or is
-        muted no longer."""
+        """Called when a session is muted (nothing is read from it and no request of it is begun) or
+        unmuted."""
         if session is self._going_on or (self.full and self._going_on is None):
             self._go_on_with_next()
         self.hold(session)
@@ -309,7 +310,7 @@ class Clients:
     # --- Ends and checks
 
     def end_all(self, drain: bool) -> None:
-        """Close all connections; after what they are owed was sent, if `drain`."""
+        """Close all connections; if `drain`, after their answers were sent."""
         for session in list(self.sessions.values()):
             session.close(drain=drain)
         for connection in list(self._closing):
@@ -341,7 +342,7 @@ def address_of(peer: str) -> str:
 
 
 def overrides(listed: tuple[str, ...]) -> dict[str, int]:
-    """Address → most connections, from `address:number` entries
+    """{address: most connections}, from `address:number` entries
     (`max.connections.per.ip.overrides`)."""
     pairs = (entry.rpartition(":") for entry in listed)
     return {address.strip("[]"): int(number) for address, _colon, number in pairs}

@@ -18,8 +18,8 @@ from fairlead_kafka.records import BatchHeader, decode, recompress, scan
 
 
 class RecordsRefused(BrokerError):
-    """INVALID_RECORD for single records of a batch: `records` are their places in it, `why` is the
-    same for all (KIP-467)."""
+    """INVALID_RECORD for single records of a batch: `records` are their indexes in the batch, `why`
+    is the reason, the same for all (KIP-467)."""
 
     def __init__(self, text: str, records: list[int], why: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, text)
@@ -30,8 +30,8 @@ class RecordsRefused(BrokerError):
 def convert(
     partition: Partition, records: Buffer, header: BatchHeader, wall_ms: int
 ) -> tuple[Buffer, BatchHeader]:
-    """The batch as it is to be stored, and its header; `records` and `header` have passed
-    `check_batch`.
+    """The batch in `records` as it is to be stored, and its header; `records` and `header` have
+    passed `check_batch`.
 
     Raises BrokerError: INVALID_TIMESTAMP, INVALID_RECORD (no key, in a compacted topic),
     MESSAGE_TOO_LARGE (after recompression).
@@ -64,9 +64,9 @@ def convert(
 
 
 def _check_timestamps(partition: Partition, records: Buffer, header: BatchHeader, wall_ms: int) -> None:
-    """Raise BrokerError if a timestamp of the batch is out of the topic's bounds. The newest is in
-    the header, which a producer computes; the oldest takes a look at the records, where it is
-    bounded at all."""
+    """Raise BrokerError if a timestamp of the batch is out of the topic's bounds. The newest
+    timestamp is in the header, where a producer puts it; for the oldest, if it is bounded, the
+    records are decoded."""
     limits = partition.limits
     newest_ms = header.max_timestamp_ms
     if newest_ms >= 0 and newest_ms - wall_ms > limits.timestamp_after_max_ms:

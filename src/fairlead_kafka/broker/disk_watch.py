@@ -1,12 +1,13 @@
 """A broker whose disk fails says so, and others lead in its place until it works again (Kafka's
 LogDirFailureChannel).
 
-    working ──appends fail──▶ telling ──controller──▶ failed ──the log is mended──▶ telling ──controller──▶ working
-                                 └──not heard, or of another life──▶ told again, a little later
+    working ──appends fail──▶ reporting ──the controller answers──▶ failed
+    failed ──the log is mended──▶ reporting ──the controller answers──▶ working
+    reporting ──no answer, or the broker's epoch changed──▶ reporting again, a little later
 
 Meanwhile it leads only what nobody else in sync can, answers KAFKA_STORAGE_ERROR to who writes
 there, and serves what was written before.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class DiskWatchHost(DelayHost, Protocol):
-    """The part of the broker that the watch needs."""
+    """The parts of a broker that the watch uses."""
 
     node_id: int
     controller: ClusterView
@@ -32,7 +33,7 @@ class DiskWatchHost(DelayHost, Protocol):
 
 
 class DiskWatch:
-    """Compares what the controller knows of this broker's disk with how it is."""
+    """Reports the state of this broker's disk to the controller, if that knows another one."""
 
     def __init__(self, broker: DiskWatchHost) -> None:
         self._broker = broker
@@ -42,12 +43,12 @@ class DiskWatch:
         return "telling the controller how the disk is"
 
     def failed(self, _error: Exception) -> None:
-        """Called when telling the controller raised: the next step looks again."""
+        """Called when the report to the controller raised: the next step looks again."""
         self._reporting = False
 
     def look(self) -> None:
-        """Tell the controller if it has another state of this broker's disk than it is in. Called
-        in each step of a broker that takes part."""
+        """Report the state of the disk if the controller knows another one. Called in each step of
+        a broker that takes part."""
         broker = self._broker
         known = broker.controller.image.brokers.get(broker.node_id)
         works = broker.logs.error is None

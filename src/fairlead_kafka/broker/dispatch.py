@@ -36,12 +36,13 @@ class Interceptor(Protocol):
     def serve(
         self, handler: Handler, broker: Services, request: Request[Any], session: Requester, reply: Reply
     ) -> None:
-        """Serve a request in the handler's stead, or have the handler do it."""
+        """Serve a request in place of `handler`, or have the handler do it."""
 
 
 @dataclass(frozen=True)
 class Api:
-    """One row of the table: `handler` serves versions `low` to `high`, both included."""
+    """One API that the broker serves: `handler` serves its versions `low` to `high`, both
+    included."""
 
     handler: Handler
     low: int
@@ -61,7 +62,7 @@ PRIVATE: dict[PrivateApi, Api] = {}
 def serves(
     api_key: ApiKey, versions: tuple[int, int], *, advertised_low: int | None = None, pipelined: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Enter a handler into the table.
+    """Decorator: enter a handler into the table of APIs.
 
     `advertised_low` is what ApiVersions says instead of the lowest version served (Produce alone
     needs it: KAFKA-18659).
@@ -80,8 +81,8 @@ def serves(
 
 
 def serves_privately(api_key: PrivateApi) -> Callable[[Handler], Handler]:
-    """Enter a handler for what brokers ask each other; one version, 0, since all brokers of a
-    cluster are of one release."""
+    """Decorator: enter a handler for a private request of brokers; it has one version, 0, since all
+    brokers of a cluster are of one release."""
 
     def enter(handler: Handler) -> Handler:
         PRIVATE[api_key] = Api(handler, 0, 0, 0, pipelined=True)
@@ -97,12 +98,13 @@ def api_of(api_key: int) -> Api | None:
 
 
 def decode_served(frame: memoryview, header: RequestHeader) -> Request[Message]:
-    """The request in a frame; bytes behind it are let pass, as Kafka's
-    `AbstractRequest.parseRequest` does.
+    """The request in a frame; bytes behind it are ignored, as by Kafka's
+    `AbstractRequest.parseRequest`.
 
     librdkafka needs that: when it asks for all topics it writes a null array as four bytes where
-    one is due (Metadata 9 and later), and three zeros are left over at the end. The error says
-    where the message ended; cut there, only a message that was whole decodes.
+    one is due (Metadata 9 and later), and three zeros are left over at the end. The DecodeError for
+    such bytes says where the message ended; the frame cut there decodes only if the message was
+    whole.
     """
     try:
         return decode_request(frame, header)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Faults:
-    """Faults that a broker has on purpose: it answers late, by milliseconds; hears nothing of some
-    others; has a full disk. Zeros: none."""
+    """Faults that a broker has on purpose: answers that are late, by milliseconds (0: none), other
+    brokers that it is cut off from, a full disk."""
 
     produce_service_time_ms: float = 0
     latency_ms: float = 0

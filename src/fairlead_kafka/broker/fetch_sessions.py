@@ -1,7 +1,9 @@
 """Fetch sessions (KIP-227): a consumer names its partitions once, and then only what changes; the
 answers do the same.
 
-    epoch 0: a new session ──▶ every partition answered ──▶ epoch 1, 2, …: changes named, changes answered ──▶ epoch -1: the end
+    epoch 0        a new session: every partition is named, every partition answered
+    epoch 1, 2, …  changes are named, changes answered
+    epoch -1       the end of the session
 
 A session knows of each partition what was told of it last, and which of them could have news: those
 that were never read to their end, had an error, or were heard of since (the session waits in the
@@ -13,7 +15,7 @@ Sessions belong to no connection, as in Kafka's `FetchManager`. There are
 longest goes, if that is two minutes or more; else who asks for one gets none (id 0) and names
 everything each time. Simpler than Kafka's: no privilege for followers, which use a stream of their
 own here, nor for large sessions.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ _ID_MAX = _EPOCH_MAX = 2**31 - 1
 
 
 class FetchSessionHost(Protocol):
-    """The part of the broker that fetch sessions need."""
+    """The parts of a broker that fetch sessions use."""
 
     now_ns: int
     settings: Settings
@@ -50,18 +52,18 @@ class FetchSessionHost(Protocol):
 
 
 class WaitingFetch(Protocol):
-    """A fetch that waits for its session's partitions."""
+    """A fetch request that waits for its session's partitions."""
 
     def advanced(self, partition: Partition, want: Wanted) -> None:
-        """Called when there may be more to read for `want`."""
+        """Called when more may be read for `want`."""
 
     def complete(self) -> None:
-        """Answer with what is there."""
+        """Answer with the records that there are."""
 
 
 class Wanted:
-    """One partition of a fetch. `data` is what the request says of it, `topic` the name or id by
-    which it says so."""
+    """One partition of a fetch. `data` is the request's row about it, `topic` the name or id by
+    which the request names the topic."""
 
     __slots__ = ("data", "key", "sent", "topic", "watched")
 
@@ -84,10 +86,8 @@ def wanted(topics: Iterable[FetchRequest.FetchTopic], by_id: bool) -> Iterator[W
 
 
 class FetchSession:
-    """The partitions that one consumer wants, over many requests.
-
-    A fetch without a session is one that is never kept (id 0).
-    """
+    """The partitions that one consumer fetches, over many requests (KIP-227). A request without a
+    session has an object of its own, which is not kept (id 0)."""
 
     def __init__(self, broker: FetchSessionHost, session_id: int, by_id: bool, message: FetchRequest) -> None:
         self._broker = broker
@@ -105,7 +105,7 @@ class FetchSession:
         self._watching: dict[Partition, Wanted] = {}
 
     def go_on(self, message: FetchRequest) -> None:
-        """Take the changes that the next request names."""
+        """Apply the changes that the session's next request names."""
         self.used_ns = self._broker.now_ns
         self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
         for topic in message.forgotten_topics_data:
@@ -120,10 +120,9 @@ class FetchSession:
             self.ready.update(dict.fromkeys(self.wants.values()))
 
     def answered(self, want: Wanted, row: FetchResponse.PartitionData, new: bool, exhausted: bool) -> bool:
-        """A row is about to be answered: True if it says anything that was not told before.
-
-        `new`: it does, whatever its watermarks; `exhausted`: its partition has nothing more for now.
-        """
+        """Note that a row is about to be answered. True if it has to be: it has something that was
+        not answered before. `new`: it has, whatever its watermarks are; `exhausted`: its partition
+        has no more records for now."""
         sent = row.high_watermark, row.log_start_offset
         new = new or sent != want.sent
         want.sent = None if row.error_code else sent
@@ -134,7 +133,7 @@ class FetchSession:
         return new
 
     def watch(self, want: Wanted, partition: Partition) -> None:
-        """Hear of `partition` from now on."""
+        """Have `advanced` and `lost` called for `partition` from now on."""
         if want.watched is not partition:
             self._unwatch(want)
             want.watched = partition
@@ -150,7 +149,7 @@ class FetchSession:
                 self.waiting.advanced(partition, want)
 
     def lost(self, partition: Partition) -> None:
-        """Note that `partition` is gone from this broker, or led elsewhere."""
+        """Note that `partition` was deleted here, or is led elsewhere."""
         want = self._watching.get(partition)
         if want is not None:
             self.ready[want] = None
@@ -158,12 +157,13 @@ class FetchSession:
                 self.waiting.complete()
 
     def end(self) -> None:
-        """Stop watching partitions: the session is over."""
+        """Stop watching partitions: the session has ended."""
         for want in self.wants.values():
             self._unwatch(want)
 
     def check(self) -> None:
-        """Check that partitions watched, or `ready`, are wanted; CheckFailed if not."""
+        """Raise CheckFailed unless the partitions watched, or `ready`, are among those that are
+        fetched."""
         what = f"fetch session {self.session_id}"
         same(f"{what}: partitions wanted", list(self.wants), [want.key for want in self.wants.values()])
         wants = set(self.wants.values())
@@ -195,7 +195,7 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of one broker."""
+    """The fetch sessions of one broker."""
 
     def __init__(self, broker: FetchSessionHost) -> None:
         self._broker = broker
@@ -206,9 +206,9 @@ class FetchSessions:
         return len(self._sessions)
 
     def of(self, message: FetchRequest, by_id: bool) -> FetchSession:
-        """The session that a request is of, with the changes that it names. Raises BrokerError:
+        """The session of a request, after the changes that the request names. Raises BrokerError:
         FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if
-        the session was begun by topic names and goes on by ids, or the reverse."""
+        the session was begun with topic names and the request has ids, or the reverse."""
         if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
             self.end(message.session_id)
             session_id = self._free_id() if message.session_epoch == FULL_EPOCH else NO_SESSION
@@ -238,13 +238,14 @@ class FetchSessions:
         return [] if session is None else list(session.wants.values())
 
     def rights_changed(self) -> None:
-        """ACLs changed: the next fetch of each session looks at all of its partitions."""
+        """Called when ACLs changed: the next request of each session looks at all of its
+        partitions."""
         for session in self._sessions.values():
             session.ready.update(dict.fromkeys(session.wants.values()))
 
     def check(self) -> None:
-        """Raise CheckFailed unless sessions and the purgatory agree on who waits for what, and
-        nobody is left there."""
+        """Raise CheckFailed unless sessions and the purgatory agree on who waits for what, and no
+        other session waits there."""
         same(
             "ids of fetch sessions",
             list(self._sessions),
@@ -288,7 +289,7 @@ class FetchSessions:
                 return session_id
 
     def end(self, session_id: int) -> None:
-        """Called when a session is over, if there is one of this id."""
+        """End the session of this id, if there is one."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.end()

@@ -38,7 +38,7 @@ class Writer:
         self._parts: list[bytes] = []
 
     def joined(self) -> bytes:
-        """All that was written."""
+        """All fields that were written, as bytes."""
         return b"".join(self._parts)
 
     def number(self, layout: str, *values: int) -> None:
@@ -70,7 +70,7 @@ class Writer:
         self._parts.append(data or b"")
 
     def count(self, count: int | None) -> None:
-        """Write the length of an array, or null. Its items follow."""
+        """Write the length of an array, or null. The array's items have to follow."""
         self._length(">i", count)
 
     def texts(self, texts: Iterable[str]) -> None:
@@ -95,7 +95,7 @@ class Writer:
             self.tags({})
 
     def tags(self, fields: Mapping[int, bytes]) -> None:
-        """Write the tagged fields that end a structure; the plain encoding has none."""
+        """Write the tagged fields that end a structure; nothing in the plain encoding."""
         if not self._compact:
             return
         self.varint(len(fields))
@@ -114,8 +114,8 @@ class Writer:
 class Reader:
     """Reads the fields of a record one after another.
 
-    Each method raises DecodeError, which says that the bytes are not `what`, where they end too
-    early or hold something else. `compact` may be set once the version has been read.
+    Each method raises DecodeError, which says that the bytes are not `what`, if they end too early
+    or have something else. `compact` may be set once the version has been read.
     """
 
     __slots__ = ("_data", "_position", "_what", "compact")
@@ -127,11 +127,12 @@ class Reader:
         self._position = 0
 
     def error(self) -> DecodeError:
-        """The error for bytes that are not what they should be, at the place that was read last."""
+        """The error for bytes that are not `what` they should be, at the position that was read
+        last."""
         return DecodeError(f"not {self._what}: {self._data[:_SHOWN_BYTES_MAX]!r}", self._position)
 
     def version(self, newest: int) -> int:
-        """The version of a value, from 0 to `newest`. DecodeError for another one."""
+        """Read the version of a value, from 0 to `newest`. DecodeError for another one."""
         version = self.number(">h")
         if not 0 <= version <= newest:
             raise DecodeError(f"{self._what} in version {version}; this release reads up to {newest}", 0)
@@ -237,7 +238,8 @@ class Reader:
         return {self.varint(): self.take(self.varint()) for _ in range(self.varint())}
 
     def tagged(self, fields: Mapping[int, bytes], tag: int, layout: str, default: int) -> int:
-        """The number in one of the tagged fields that were read; `default` if it is not there."""
+        """The number in one of the tagged fields that were read; `default` if there is no such
+        field."""
         return default if tag not in fields else Reader(fields[tag], self._what).number(layout)
 
     def _length(self, layout: str) -> int:
@@ -245,11 +247,12 @@ class Reader:
 
 
 class KeysOfTexts(Generic[K]):
-    """Keys of records that are strings in the plain encoding, behind the number of their kind: a
-    group, say, or a group and a member."""
+    """Encodes keys of records: the number of their kind, then strings in the plain encoding (a
+    group, say, or a group and a member)."""
 
     def __init__(self, what: str, kinds: Mapping[int, Callable[..., K]]) -> None:
-        """`what`: the key in words, for errors. `kinds`: Kafka's number → the key's class."""
+        """`what`: what a key is, in words, for errors. `kinds`: Kafka's number → the key's
+        class."""
         self._what = what
         self._kinds = kinds
         self._numbers = {kind: number for number, kind in kinds.items()}

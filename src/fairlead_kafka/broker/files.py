@@ -27,7 +27,7 @@ Done = Callable[[Any, OSError | None], None]
 
 
 class Files:
-    """Hands file effects to `emit` and remembers who waits for each."""
+    """Asks the host, by `emit`, for file effects, and calls back with the outcome of each."""
 
     def __init__(
         self, emit: Callable[[Effect], None], bind: Callable[[Done], Done] = lambda done: done
@@ -51,11 +51,11 @@ class Files:
         self._emit(FileRead(self._expect(self._bind(done)), path, position, size_bytes))
 
     def sync(self, path: str, done: Done) -> None:
-        """Bring a file to the disk; done(None, error)."""
+        """Sync a file to the disk; done(None, error)."""
         self._emit(FileSync(self._expect(done), path))
 
     def replace(self, path: str, buffers: Sequence[Buffer], done: Done) -> None:
-        """Write a whole file durably and at once; done(None, error)."""
+        """Write a whole file durably and atomically; done(None, error)."""
         self._emit(FileReplace(self._expect(done), path, buffers))
 
     def truncate(self, path: str, size_bytes: int, done: Done) -> None:
@@ -71,7 +71,7 @@ class Files:
         self._emit(FileList(self._expect(done), path))
 
     def finished(self, event: FileDone) -> None:
-        """Deliver the outcome of one effect to who waits for it."""
+        """Pass the outcome of one effect to the function that waits for it."""
         self._waiting.pop(event.token)(event.value, event.error)
 
     def idle(self) -> bool:

@@ -6,8 +6,8 @@ its replicas, in a step that serves others as well. So the one that begins somet
 as its *owner*, and the callbacks that it leaves are bound to it: they are called in its name, and
 what they raise is its owner's.
 
-    request                           its connection ends, and with it the request; the client asks again
-    partition                         it goes offline on this broker: KAFKA_STORAGE_ERROR for it, until the broker starts again
+    request                           its connection is closed; the client asks again
+    partition                         offline on this broker until restarted (KAFKA_STORAGE_ERROR)
     shard of groups or transactions   it is read again from its log
     stream of replicas, link          it begins again
     task                              it comes round again
@@ -16,7 +16,7 @@ Every such exception is logged with its trace, once a minute for each place in t
 in `errors`. SHARED names what all of a broker stands on. An exception there leaves in doubt what is
 in the log, or who leads, and nobody's answer could be trusted any more: it ends the broker
 (`SharedDamage`), and another life begins with what is on disk.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ P = TypeVar("P")
 
 
 class SharedDamage(Exception):
-    """Something in SHARED raised: what it kept is in doubt, and its broker ends."""
+    """Code marked as SHARED raised: the state that it keeps is in doubt, so the broker ends."""
 
 
 _SHARED_CODE: dict[CodeType, str] = {}
@@ -57,11 +57,9 @@ _SHARED_CODE: dict[CodeType, str] = {}
 
 
 def shared(name: str) -> Callable[[F], F]:
-    """Mark a function as part of something in SHARED: what comes out of it, other than a refusal
-    (BrokerError), ends the broker.
-
-    The function stays as it is: where an exception came from is looked up when there is one.
-    """
+    """Decorator: mark a function as part of `name` in SHARED: an exception out of it, other than a
+    refusal (BrokerError), ends the broker. The function itself is unchanged: where an exception
+    came from is looked up when there is one."""
     if name not in SHARED:
         raise AssertionError(f"{name!r} is not in SHARED")
 
@@ -89,15 +87,15 @@ def damage_of(error: Exception) -> SharedDamage | None:
 
 
 class Owner(Protocol):
-    """One that has work done, and is told when that raises."""
+    """An object for which work is done, and which is told when that raises."""
 
     def failed(self, error: Exception) -> None:
         """Called when work for this owner raised `error`."""
 
 
 class Task:
-    """Something that a broker does by itself, again and again: after an exception it comes round
-    again."""
+    """The owner of work that a broker does regularly by itself: after an exception, it is done
+    again at its next time."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -110,7 +108,7 @@ class Task:
 
 
 class PartitionOwner(Generic[P]):
-    """A partition that has something done: if that raises, it goes offline."""
+    """The owner of work for a partition: if that raises, the partition goes offline."""
 
     __slots__ = ("_offline", "_partition")
 
@@ -122,12 +120,13 @@ class PartitionOwner(Generic[P]):
         return str(self._partition)
 
     def failed(self, _error: Exception) -> None:
-        """Serve nobody from the partition any more in this life of the broker."""
+        """Take the partition offline, until the broker is started again."""
         self._offline(self._partition)
 
 
 class Guard:
-    """Calls what was left to be called in the name of its owner. One for each broker."""
+    """Calls functions in the name of the owner of their work, so that an exception is the owner's.
+    A broker has one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -146,7 +145,7 @@ class Guard:
         return partial(self.call, self.owner if owner is None else owner, function)
 
     def call(self, owner: Owner | None, function: Callable[..., object], *arguments: object) -> None:
-        """Call `function` in the name of `owner`."""
+        """Call `function` in the name of `owner`, which is told if it raises."""
         before, self.owner = self.owner, owner
         try:
             function(*arguments)
@@ -156,8 +155,8 @@ class Guard:
             self.owner = before
 
     def blame(self, owner: Owner | None, error: Exception) -> None:
-        """Handle `error`, which was raised in something done for `owner`. Raises SharedDamage if it
-        came out of something in SHARED."""
+        """Handle `error`, which work for `owner` raised: log and count it, and tell the owner.
+        Raises SharedDamage if it came out of code in SHARED."""
         damage = damage_of(error)
         if damage is error:
             raise error

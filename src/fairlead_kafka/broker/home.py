@@ -14,7 +14,7 @@ def java_hash(text: str) -> int:
 
 
 def home_partition(key: str, partition_count: int) -> int:
-    """The partition of a group's or transactional id's name (Kafka's `partitionFor`, whose absolute
-    value of the smallest integer is 0)."""
+    """The partition of an internal topic that belongs to the name of a group or a transactional id
+    (Kafka's `partitionFor`, whose absolute value of the smallest integer is 0)."""
     value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count

@@ -40,7 +40,7 @@ class Marker(NamedTuple):
 
 
 class InternalHost(Protocol):
-    """The part of the broker that appending and reading without a client need."""
+    """The parts of a broker that appending and reading without a client use."""
 
     wall_ms: int
     guard: Guard
@@ -52,11 +52,11 @@ class InternalHost(Protocol):
 
 
 class ProducersAsked(Protocol):
-    """Producers whose transaction's coordinator is being asked (`transactions.verifier`)."""
+    """Producers whose transactions' coordinators are being asked (`transactions.verifier`)."""
 
     def ended(self, of: TopicPartition, marker: Marker) -> None:
-        """Called when a marker was appended: those that asked about the transaction that it ends are
-        refused."""
+        """Called when a marker was appended: batches that wait for an answer about the transaction
+        that it ends are refused."""
 
 
 class TransactionalOffsets(Protocol):
@@ -71,11 +71,11 @@ class TransactionalGroups(Protocol):
 
     @property
     def offsets(self) -> TransactionalOffsets:
-        """Their offsets."""
+        """The committed offsets of these groups."""
 
 
 class MarkerHost(InternalHost, Protocol):
-    """The part of the broker that the end of a transaction concerns."""
+    """The parts of a broker that the end of a transaction uses."""
 
     @property
     def verifier(self) -> ProducersAsked:
@@ -98,9 +98,9 @@ def append_internal(
     replicated (error 0) or refused.
 
     As acks=all: NOT_ENOUGH_REPLICAS with too few replicas in sync; NOT_LEADER_OR_FOLLOWER if
-    leadership went while they were replicated, and then nobody knows what becomes of them. There is
-    no time-out, so that what is answered is what is in the log. With a `producer` they belong to
-    its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
+    leadership was lost while they were replicated, and then they may or may not be in the log.
+    There is no time-out, so that any other answer is what the log has. With a `producer` they
+    belong to its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
     """
     transactional = producer.producer_id >= 0
     batch = encode(
@@ -132,8 +132,8 @@ def append_internal(
 
 
 def _when_replicated(broker: InternalHost, led: Led, done: Callable[[int], None]) -> None:
-    """Call done(0) once all that was appended to a partition so far is replicated, or done(error),
-    once."""
+    """Call done(0) once all records appended to a partition so far are replicated, or done(error
+    code); once."""
     reported = False
 
     def report(error: int) -> None:
@@ -201,12 +201,10 @@ def read_internal(
     done: Callable[[int, Sequence[Buffer], int], None],
     max_bytes: int,
 ) -> None:
-    """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the
-    end was reached.
-
-    The end is the high watermark. After an election it may lie below what the leader before had
-    acknowledged: reading waits until it has come to where this leader began.
-    """
+    """Read whole batches from `offset` on: done(error_code, batches, next_offset). No batches: the
+    end, which is the high watermark, was reached. After an election that may lie below records that
+    the former leader had acknowledged: reading waits until it has reached the offset at which this
+    leader began."""
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
         done(partition, (), offset)

@@ -25,7 +25,8 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class BrokerState(Enum):
-    """State of a broker in its one life; a restart is another machine over the same folder."""
+    """State of a broker from its start to its end; a restart is another machine over the same
+    folder."""
 
     NEW = "new"
     ATTACHING = "attaching"
@@ -53,26 +54,26 @@ start or a kill ends it at once."""
 
 
 def check_transition(before: BrokerState, after: BrokerState) -> None:
-    """Raise AssertionError for a transition that the table does not have."""
+    """Raise AssertionError for a transition between states that the table does not have."""
     if after not in TRANSITIONS[before]:
         raise AssertionError(f"a broker cannot go from {before.value} to {after.value}")
 
 
 class StartBroker(NamedTuple):
-    """Operation: recover the log and listen; resolved with the ports, by listener."""
+    """Operation: recover the log and listen; answered with the ports, by listener."""
 
     completion: Completion[Mapping[str, int]]
 
 
 class StopBroker(NamedTuple):
-    """Operation: leave in good order: connections closed, everything written and synced; then
-    resolved."""
+    """Operation: stop in good order: connections are closed, everything is written and synced.
+    Answered then."""
 
     completion: Completion[None]
 
 
 class KillBroker(NamedTuple):
-    """Operation: drop everything, as `kill -9` would; resolved at once."""
+    """Operation: drop everything, as `kill -9` would; answered at once."""
 
     completion: Completion[None]
 
@@ -85,21 +86,21 @@ class SetFaults(NamedTuple):
 
 
 class CallInStep(NamedTuple):
-    """Operation: call `function` within a step of the broker, in nobody's name; then resolved."""
+    """Operation: call `function` within a step of the broker, without an owner; answered then."""
 
     function: Callable[[], object]
     completion: Completion[None]
 
 
 class Connections(Protocol):
-    """The connections of clients (`clients`)."""
+    """The connections of clients, as the life of the broker needs them (`clients`)."""
 
     def end_all(self, drain: bool) -> None:
         """Close all connections; after what they are owed was sent, if `drain`."""
 
 
 class LifeHost(Attached, Protocol):
-    """The broker as its life has it begin and end."""
+    """The parts of a broker that starting and stopping it use."""
 
     rack: str | None
     listeners: tuple[Listener, ...]
@@ -117,20 +118,20 @@ class LifeHost(Attached, Protocol):
         """The listener with this number."""
 
     def follow(self) -> None:
-        """Hear of what changes in the cluster from now on."""
+        """Follow changes of the cluster from now on."""
 
     def begin(self) -> None:
-        """Take part: coordinate groups and transactions, and look after the log."""
+        """Begin to take part: coordinate groups and transactions, and do the log's regular work."""
 
     def stop_coordinators(self) -> None:
-        """Stop coordinators and replication, and ask nothing more of other brokers."""
+        """Stop coordinators and replication, and send no more requests to other brokers."""
 
     def forget(self) -> None:
-        """Hear of nothing more, and do nothing more by itself."""
+        """Follow no more changes, and do nothing by itself any more."""
 
 
 class Life:
-    """Carries one broker through its states; it is the only one who changes them."""
+    """Carries one broker through its states, which it alone changes."""
 
     def __init__(self, broker: LifeHost) -> None:
         self.state = BrokerState.NEW
@@ -141,7 +142,7 @@ class Life:
         """Listeners whose port is not open yet."""
 
     def submitted(self, event: Submitted) -> None:
-        """Take an operation of the launcher."""
+        """Carry out an operation of the launcher."""
         operation = event.operation
         if isinstance(operation, SetFaults):
             self._set_faults(operation)
@@ -158,8 +159,8 @@ class Life:
             raise AssertionError(f"a broker knows no operation {operation!r}")
 
     def crashed(self) -> Sequence[StartBroker | StopBroker]:
-        """Take no part any more: the host has ended the machine. Returns the operations that were
-        begun and not resolved."""
+        """Stop taking part: the host has ended the machine. Returns the operations that were begun
+        and not answered."""
         broker = self._broker
         self.state = BrokerState.STOPPED
         broker.forget()
@@ -192,8 +193,9 @@ class Life:
         self._broker.controller.attach(self._broker, self._attached)
 
     def _attached(self, error: FairleadError | None) -> None:
-        """Called when the image is up to date: now the log can be read. While the broker runs it
-        means that the link was lost and is back: the broker registers as in another life."""
+        """Called when the image is up to date, so that the log can be read. If the broker runs
+        already, the link to the controller was lost and is back: the broker registers as after a
+        restart."""
         if self.state is BrokerState.RUNNING:
             self._register(self._registered_again)
         if self.state is not BrokerState.ATTACHING:
@@ -321,14 +323,15 @@ class Life:
         broker.logs.close(written)
 
     def _kill(self, operation: KillBroker) -> None:
-        """End as by `kill -9`: what is not with the host yet is lost, and no client is told."""
+        """End as by `kill -9`: bytes that the host does not have yet are lost, and no client is
+        told."""
         if self.state not in (BrokerState.NEW, BrokerState.STOPPED):
             self._enter(BrokerState.STOPPED)
             self._leave(drain=False)
         self._broker.emit(Resolve(operation.completion))
 
     def _leave(self, drain: bool) -> None:
-        """Stop taking part: no listener, no connections, no leadership."""
+        """Stop taking part: close listeners and connections, and give up leadership."""
         broker = self._broker
         self._stop_listening()
         if drain:

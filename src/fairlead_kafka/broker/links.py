@@ -52,7 +52,7 @@ _SETTINGS: dict[str, object] = {
 
 
 class LinksHost(Protocol):
-    """The part of the broker that its links to the others need."""
+    """The parts of a broker that its links to the other brokers use."""
 
     node_id: int
     now_ns: int
@@ -107,8 +107,8 @@ class Links:
         """Send a request to a broker; done(response, None) or done(None, error), once, in this step
         or a later one.
 
-        Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for
-        dead, and closed.
+        Without an answer for `timeout_ms` (30 s if it is not given) the connection counts as dead,
+        and is closed.
         """
         self._lanes[lane].ask(
             node_id, _Asked(api_key, version, message, self._broker.guard.bind(done), timeout_ms)
@@ -120,18 +120,20 @@ class Links:
             lane.handle(event)
 
     def brokers_changed(self) -> None:
-        """Called when a broker came or went: what was asked of one that is gone is answered with an
+        """Called when a broker started or ended: requests to one that ended are answered with an
         error in the next `advance`."""
         for lane in self._lanes.values():
             lane.connections.changed = True
 
     def advance(self) -> None:
-        """Send what can be sent, give up what is too late. Cheap if there is nothing to do."""
+        """Send the requests that can be sent, and give up those whose time is up. Cheap if there is
+        nothing to do."""
         for lane in self._lanes.values():
             lane.advance()
 
     def deadline_ns(self) -> int | None:
-        """Time, ns, at which `advance` has something to do though nothing happens; None: never."""
+        """Monotonic time, ns, at which `advance` has something to do if nothing happens before;
+        None: never."""
         next_ns = min(lane.connections.next_ns for lane in self._lanes.values())
         return None if next_ns >= NEVER_NS else next_ns
 
@@ -142,13 +144,13 @@ class Links:
             lane.restart(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
 
     def close(self) -> None:
-        """End all connections. Callers that wait are not told: their broker has ended."""
+        """Close all connections. Requests under way are not answered: their broker has ended."""
         for lane in self._lanes.values():
             lane.close()
 
 
 class _Lane:
-    """One connection to each broker that was asked for something."""
+    """The connections of one purpose: one to each broker that a request was sent to."""
 
     def __init__(self, broker: LinksHost, numbers: Iterator[int], listener: Listener) -> None:
         self._broker = broker

@@ -23,8 +23,8 @@ _ANY_HOST = ("", "0.0.0.0", "::")
 
 
 class Listener(NamedTuple):
-    """One listener of one broker. `advertised_port` 0: the one it listens on. `port` 0: any free
-    one."""
+    """One listener of one broker. `port` 0: any free one. `advertised_port` 0: the port that it
+    listens on."""
 
     number: int
     """Number by which the machine and its host know the listener."""
@@ -37,12 +37,12 @@ class Listener(NamedTuple):
 
     @property
     def secured(self) -> bool:
-        """True if connections are in TLS."""
+        """True if connections to this listener use TLS."""
         return self.protocol.endswith("SSL")
 
     @property
     def logs_in(self) -> bool:
-        """True if clients have to log in."""
+        """True if clients of this listener have to log in."""
         return self.protocol.startswith("SASL")
 
 
@@ -52,7 +52,7 @@ def listeners_of(
     """The listeners of a broker, the first one first; without the config `listeners` one in
     plaintext at `host`:`port`.
 
-    ConfigError, with the key, for what cannot be.
+    ConfigError, which names the key, for invalid configs.
     """
     protocols = _protocols(settings["listener.security.protocol.map"])
     advertised = {
@@ -114,8 +114,8 @@ def listeners_of(
 
 
 def between_brokers(settings: Settings, listeners: Sequence[Listener]) -> Listener:
-    """The listener by which brokers reach each other. ConfigError if what the configs say is not
-    there."""
+    """The listener by which brokers reach each other. ConfigError if the configs name one that does
+    not exist."""
     name, protocol = settings["inter.broker.listener.name"], settings["security.inter.broker.protocol"]
     if name is not None:
         if "security.inter.broker.protocol" in settings.given:
@@ -134,7 +134,8 @@ def between_brokers(settings: Settings, listeners: Sequence[Listener]) -> Listen
 
 
 def mechanism_between_brokers(settings: Settings, listener: Listener) -> str | None:
-    """SASL mechanism of brokers at `listener`; None: no log-in. ConfigError if there is none."""
+    """The SASL mechanism by which brokers log in at `listener`; None: they do not log in.
+    ConfigError if the configs name none that is enabled."""
     if not listener.logs_in:
         return None
     named = settings["sasl.mechanism.inter.broker.protocol"]

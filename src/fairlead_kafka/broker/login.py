@@ -4,14 +4,19 @@ request is taken when, and what follows.
 What is in the messages is judged by the host (`effects.Authenticate`), which knows passwords and
 keys; here is only the order.
 
-| state | what is taken | then | |---|---|---| | VERSIONS | ApiVersions | HANDSHAKE; VERSIONS still,
-if its version was not served (KIP-511) | | VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version
-1), RAW_TOKENS (version 0), or FAILED if there is no such mechanism | | TOKENS | SaslAuthenticate |
-TOKENS, DONE or FAILED | | RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED
-| | DONE | everything | RENEWING by SaslHandshake, if the log-in ends at all, a second after the
-last one at the soonest (KIP-368) | | RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED | |
-FAILED | nothing | after `connection.failed.authentication.delay.ms` the refusal is told and the
-connection closed |
+| state | requests served | next state |
+|---|---|---|
+| VERSIONS | ApiVersions | HANDSHAKE; VERSIONS if its version was not served (KIP-511) |
+| VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version 1), RAW_TOKENS (version 0), or FAILED |
+| TOKENS | SaslAuthenticate | TOKENS, DONE or FAILED |
+| RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED |
+| DONE | all APIs | RENEWING by SaslHandshake (KIP-368) |
+| RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED |
+| FAILED | none | |
+
+SaslHandshake fails if the mechanism is not enabled. RENEWING is possible if the log-in ends at all,
+at the soonest a second after the last log-in. In FAILED the broker answers with the refusal and
+closes the connection after `connection.failed.authentication.delay.ms`.
 
 Anything else ends the connection, as does a request once the session is over. A refusal is held
 back for as long as the connection is, so that who tries passwords learns no sooner on another
@@ -48,8 +53,7 @@ _SIZE = struct.Struct(">i")
 
 
 class LoginState(Enum):
-    """State of a log-in. The table in the module's docstring says which requests are taken in
-    each."""
+    """State of a session's log-in (SASL), which decides which requests are served."""
 
     VERSIONS = "versions"
     HANDSHAKE = "handshake"
@@ -72,7 +76,7 @@ TAKEN: dict[LoginState, tuple[ApiKey, ...]] = {
 
 
 class LoginHost(DelayHost, Protocol):
-    """The part of the broker that log-ins need."""
+    """The parts of a broker that log-ins use."""
 
     wall_ms: int
     settings: Settings
@@ -83,7 +87,7 @@ class LoginHost(DelayHost, Protocol):
 
 
 class LoginSession(Owner, Protocol):
-    """The session that logs in."""
+    """The session that logs in, as its log-in needs it."""
 
     connection: int
     principal: Principal
@@ -93,13 +97,13 @@ class LoginSession(Owner, Protocol):
         """The broker of the session."""
 
     def authenticated(self, principal: Principal) -> None:
-        """Called when the log-in is complete: `principal` is at the other end."""
+        """Called when the log-in is complete: the session's user is `principal`."""
 
     def write_raw(self, buffers: list[Buffer]) -> None:
-        """Write what is no answer to a request of the protocol, and go on."""
+        """Write bytes that are no answer to a request of the protocol, and go on."""
 
     def close(self, reason: str | None = None, drain: bool = False) -> None:
-        """End the connection; after what it is owed was sent, if `drain`."""
+        """End the connection, for `reason`; if `drain`, after its answers were sent."""
 
 
 class ServerLogin:
@@ -124,12 +128,12 @@ class ServerLogin:
 
     @property
     def waits(self) -> bool:
-        """True while a raw token is being looked at: the next one has to wait."""
+        """True while the host checks a raw token: the next one has to wait."""
         return self.raw and self._reply is not None
 
     @property
     def failed(self) -> bool:
-        """True once the log-in was refused: nothing more is begun."""
+        """True once the log-in was refused: no more requests are begun."""
         return self.state is LoginState.FAILED
 
     @property
@@ -138,7 +142,7 @@ class ServerLogin:
         return self.state in (LoginState.DONE, LoginState.RENEWING)
 
     def refuses(self, header: RequestHeader) -> str | None:
-        """Why a request cannot be taken now; None: it can."""
+        """Why a request cannot be served in the present state, in words; None: it can."""
         if self.state is LoginState.DONE:
             if (
                 self._expires_ns is not None
@@ -157,7 +161,7 @@ class ServerLogin:
     # --- Requests
 
     def versions_sent(self) -> None:
-        """Called when ApiVersions was answered, in a version that is served."""
+        """Called when ApiVersions was answered without an error."""
         if self.state is LoginState.VERSIONS:
             self.state = LoginState.HANDSHAKE
 
@@ -195,7 +199,7 @@ class ServerLogin:
         reply(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=list(enabled)))
 
     def token(self, token: bytes, reply: TokenReply) -> None:
-        """Take a client's next token, and have the host look at it."""
+        """Take a client's next token (SaslAuthenticate), and have the host check it."""
         if self._refusal:
             self._failed(AuthenticationFailed(self._refusal), reply)
             return
@@ -216,7 +220,7 @@ class ServerLogin:
     # --- What the host says
 
     def token_checked(self, event: Authenticated) -> None:
-        """Called when the host has looked at a token."""
+        """Called when the host has checked a token."""
         reply, self._reply = self._reply, None
         if reply is None:
             return
@@ -269,7 +273,8 @@ class ServerLogin:
         ]
 
     def _lifetime_ms(self, expires_ms: int | None) -> int:
-        """Lifetime of the log-in: its token's, at most `connections.max.reauth.ms`; 0: for ever."""
+        """Milliseconds that the log-in is valid: as long as its token, at most
+        `connections.max.reauth.ms`; 0: for ever."""
         settings, name = self._session.broker.settings, self._listener.name
         own = f"listener.name.{name.lower()}.{self._mechanism.lower()}.connections.max.reauth.ms"
         most_ms: int = (
@@ -289,11 +294,9 @@ def _accepted(event: Authenticated, lifetime_ms: int) -> SaslAuthenticateRespons
 
 
 def session_lifetime_ms(most_ms: int, expires_ms: int | None, now_ms: int) -> int:
-    """The shorter of `most_ms` (0: without end) and the time until `expires_ms` (None: without
-    end); 0: without end.
-
-    What has expired by a little, as far as a clock may be off, counts for a millisecond.
-    """
+    """The shorter of `most_ms` (0: without end) and the time from `now_ms` to `expires_ms` (None:
+    without end), in milliseconds; 0: without end. A token that has expired a short time ago, by
+    which clocks may differ, gets a millisecond."""
     left_ms = None if expires_ms is None else max(1, expires_ms - now_ms)
     if left_ms is None:
         return most_ms

@@ -72,13 +72,11 @@ DISK_FULL = "no space left on the device (as the script of faults has it)"
 
 
 class Broker:
-    """The machine of one broker, from one start to its stop or death. `folder` is where its log
-    lives.
+    """The machine of one broker, from one start to its end. `folder` is where its log lives.
 
     `host` and `port` are where it listens if its config has no `listeners`; port 0 takes any free
-    one, and after the start `port` says which. Hosted by any host. `controller` is the cluster as
-    this broker sees it: the controller itself where all run on one thread, else a copy that follows
-    it.
+    one, and after the start `port` says which. `controller` is the cluster as this broker sees it:
+    the controller itself if all run on one thread, else a copy that follows it.
     """
 
     def __init__(
@@ -151,11 +149,12 @@ class Broker:
     # --- The machine protocol
 
     def receive(self, event: Event) -> None:
-        """Queue an event."""
+        """Queue an event for the next step."""
         self._inbox.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Serve what arrived and what is due, then begin the writing that it asked for."""
+        """Serve the events that arrived and do the work that is due, then begin the writes that
+        follow; returns the effects for the host."""
         self.now_ns = self.guard.now_ns = now_ns
         self.wall_ms = wall_ms
         if self._damage is not None:
@@ -177,8 +176,8 @@ class Broker:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """Time, ns, at which the next timer or the links have something to do, or now if something
-        arrived; None: never."""
+        """Monotonic time, ns, at which the next timer or the links have something to do, or now if
+        something arrived; None: never."""
         if self._inbox:
             return self.now_ns  # what it was told by itself
         timer_ns, links_ns = self._timers.deadline_ns(), self.links.deadline_ns()
@@ -187,9 +186,8 @@ class Broker:
         return min(timer_ns, links_ns)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """Give up leadership, and fail what the launcher waits for: the host will not step this
-        machine any more. Others that wait hear of it from the connections, which the host
-        closes."""
+        """Give up leadership, and fail the launcher's operations: the host will not step this
+        machine any more. Clients notice that the host closes their connections."""
         operations = [
             *self.life.crashed(),
             *(event.operation for event in self._inbox if isinstance(event, Submitted)),
@@ -210,16 +208,15 @@ class Broker:
         return self.call_at(self.now_ns + ms_to_ns(milliseconds), function, owner)
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
-        """Run `function` every so many milliseconds, each time counted from its end, whatever it
-        raises."""
+        """Run `function` again and again, `wait_ms()` milliseconds after its last end, whatever it
+        raises. `name` is for the log."""
         return Repeating(self, name, wait_ms, function)
 
     def check(self) -> None:
-        """Check that what is kept twice agrees, between two steps; CheckFailed if not. For tests
-        and the simulator.
+        """Raise CheckFailed unless redundant state agrees, between two steps. For tests and the
+        simulator.
 
-        Until the log was read back, and once the broker has ended, what it keeps stands for
-        nothing.
+        Nothing is checked before the log was read, and after the broker has ended.
         """
         if self.state not in (
             BrokerState.OPENING,
@@ -247,8 +244,8 @@ class Broker:
 
     @property
     def errors(self) -> int:
-        """How many exceptions of requests, partitions and tasks this broker outlived (the metric
-        `broker.errors`)."""
+        """Number of exceptions of requests, partitions and tasks that this broker survived (the
+        metric `broker.errors`)."""
         return self.guard.errors
 
     def emit(self, effect: Effect) -> None:
@@ -314,7 +311,7 @@ class Broker:
 
     @property
     def state(self) -> BrokerState:
-        """State of the broker in its life."""
+        """The present state of the broker, from starting to ended."""
         return self.life.state
 
     @property
@@ -323,15 +320,14 @@ class Broker:
         return self.life.state is BrokerState.RUNNING
 
     def follow(self) -> None:
-        """Hear of what changes in the cluster from now on."""
+        """Follow changes of the cluster from now on."""
         self.settings = self.controller.broker_settings(self.node_id)
         self.authorizer = Authorizer.of(self.settings, self.controller.image.acls)
         self.quotas.follow()
         self._unsubscribe = self.controller.subscribe(self._changed)
 
     def begin(self) -> None:
-        """Begin to take part: coordinate groups and transactions, and look after the log from time
-        to time."""
+        """Begin to take part: coordinate groups and transactions, and do the log's regular work."""
         self.replication.start()
         self.coordinator.start()
         self.transactions.start()
@@ -341,7 +337,8 @@ class Broker:
 
     def stop_coordinators(self) -> None:
         """Stop coordinators and replication: clients that wait for a group or a transaction are
-        told to look elsewhere, and nothing more is asked of other brokers."""
+        answered that they find another coordinator, and no more requests are sent to other
+        brokers."""
         self.coordinator.stop()
         self.transactions.stop()
         self.share_coordinator.stop()
@@ -349,7 +346,7 @@ class Broker:
         self.links.close()
 
     def forget(self) -> None:
-        """Hear of nothing more, and do nothing more by itself."""
+        """Follow no more changes, and do nothing by itself any more."""
         self._unsubscribe()
         self._timers = Timers()
 
@@ -383,8 +380,8 @@ class Broker:
         self.share_partitions.changed(change)
 
     def _tick(self) -> None:
-        """Advance the controller's clock, where it shares this broker's thread. What raised there
-        is tried again a little later."""
+        """Advance the controller's clock, if it shares this broker's thread. After an exception of
+        it, it is called again a little later."""
         soonest_ns = self.now_ns + NS_PER_S
         try:
             self.controller.tick(self.now_ns)

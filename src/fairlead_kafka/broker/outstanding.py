@@ -12,7 +12,7 @@ from fairlead_kafka.wire import RequestHeader
 
 
 class Asker(Protocol):
-    """The session of a request."""
+    """The session of a request, as the request needs it."""
 
     peer: str
 
@@ -21,7 +21,7 @@ class Asker(Protocol):
 
 
 class Outstanding:
-    """One request between its beginning and its answer's departure."""
+    """One request of a session, from its beginning until its answer is written."""
 
     __slots__ = (
         "answered",

@@ -27,7 +27,7 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class PartitionsHost(Protocol):
-    """The part of the broker that its partitions need."""
+    """The parts of a broker that its partitions use."""
 
     node_id: int
     controller: ClusterView
@@ -45,8 +45,8 @@ class HostedPartitions:
         self._offline: set[Partition] = set()
 
     def take_offline(self, partition: Partition) -> None:
-        """Serve nobody from a partition any more, in this life: something done for it raised, and
-        what is known of it is in doubt."""
+        """Take a partition offline until the broker is started again: work for it raised, and its
+        state is in doubt."""
         if partition not in self._offline:
             self._offline.add(partition)
             _logger.error("%s: offline on broker %d until it starts again", partition, self._broker.node_id)
@@ -54,7 +54,8 @@ class HostedPartitions:
             self._broker.purgatory.wake(partition)
 
     def topic_of(self, topic_id: UUID) -> tuple[str, TopicLimits] | None:
-        """Name and limits of a topic; None if it is gone. The limits object is kept up to date."""
+        """Name and limits of a topic; None if it was deleted. The limits object is kept up to
+        date."""
         topic = self._broker.controller.image.topics_by_id.get(topic_id)
         if topic is None:
             return None
@@ -68,7 +69,7 @@ class HostedPartitions:
         """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog`
         gives.
 
-        `claimed_epoch` is the leader epoch the client believes in; -1: it does not say.
+        `claimed_epoch` is the leader epoch in the client's request; -1: it has none.
         """
         if topic is None or not 0 <= number < len(topic.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -88,8 +89,8 @@ class HostedPartitions:
         return partition
 
     def find_followed(self, topic: TopicImage, number: int) -> Partition | int:
-        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at
-        number and epoch."""
+        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. To be called after
+        `find`, which checks number and epoch."""
         if self._broker.node_id not in topic.partitions[number].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = self._broker.logs.partition(topic.topic_id, number)
@@ -114,7 +115,7 @@ class HostedPartitions:
         return [brokers[leader].endpoint(listener) for leader in dict.fromkeys(leaders) if leader in brokers]
 
     def changed(self, change: Change) -> None:
-        """Take in a change of the cluster: limits of topics, and topics that are gone."""
+        """React to a change of the cluster: limits of topics, and deleted topics."""
         broker = self._broker
         if isinstance(change, TopicDeleted):
             self._limits.pop(change.topic.topic_id, None)

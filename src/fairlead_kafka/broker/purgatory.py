@@ -18,13 +18,13 @@ Done = Callable[[], None]
 
 
 class Waiter(Protocol):
-    """One that waits for partitions: a fetch, or its session."""
+    """A waiter for partitions: a fetch request, or its session."""
 
     def advanced(self, partition: Partition) -> None:
         """Called when more can be read from `partition`."""
 
     def lost(self, partition: Partition) -> None:
-        """Called when `partition` is gone, or no longer led here."""
+        """Called when `partition` was deleted here, or is no longer led here."""
 
 
 class Purgatory:
@@ -36,11 +36,11 @@ class Purgatory:
         """Partition → waiters, each with its owner: the request that it waits for."""
 
     def watch(self, partition: Partition, waiter: Waiter) -> None:
-        """Let `waiter` hear of `partition`."""
+        """Have the methods of `waiter` called for `partition`."""
         self._waiters.setdefault(partition, {})[waiter] = self._guard.owner
 
     def forget(self, partition: Partition, waiter: Waiter) -> None:
-        """Let `waiter` hear of `partition` no longer."""
+        """Do not call the methods of `waiter` for `partition` any more."""
         waiters = self._waiters.get(partition)
         if waiters is not None:
             waiters.pop(waiter, None)
@@ -55,7 +55,8 @@ class Purgatory:
                 self._guard.call(owner, waiter.advanced, partition)
 
     def wake(self, partition: Partition) -> None:
-        """Wake the requests that wait for `partition`, which is gone, or no longer led here."""
+        """Call `lost` of the waiters for `partition`, which was deleted, or is no longer led
+        here."""
         for waiter, owner in list(self._waiters.get(partition, {}).items()):
             self._guard.call(owner, waiter.lost, partition)
 
@@ -72,12 +73,9 @@ class Purgatory:
 
 
 class Deadlines:
-    """Times at which something is given up that nearly always is over long before: a dictionary,
-    and one timer for the earliest.
-
-    A timer of its own for each request would stay among the timers until its time, long after the
-    request.
-    """
+    """Deadlines of requests, nearly all of which end long before: a dictionary, and one timer for
+    the earliest deadline. (If each request had a timer, that would stay among the timers until its
+    time, long after the request.)"""
 
     def __init__(
         self,
@@ -100,12 +98,11 @@ class Deadlines:
         return self._count
 
     def cancel(self, number: int) -> None:
-        """Forget a deadline; no harm if its function was called."""
+        """Cancel a deadline; does nothing if its function was called."""
         self._due.pop(number, None)
 
     def check(self) -> None:
-        """Raise CheckFailed unless a look is due by the time of the first request whose time will
-        be up."""
+        """Raise CheckFailed unless the timer is set for the earliest deadline or before."""
         first = min((deadline_ns for deadline_ns, _ in self._due.values()), default=None)
         holds(
             f"a deadline at {first}, the next look at {self._looking_ns}",

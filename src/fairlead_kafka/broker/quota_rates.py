@@ -28,8 +28,8 @@ class _Sample:
 class Rate:
     """A rate per second, over the last `samples` windows of `window_ms` each.
 
-    A window begins with what is recorded first in it. One more sample than `samples` is kept: a
-    window that overlaps the time looked back on counts whole.
+    A window begins with the first value recorded in it. One more window than `samples` is kept: one
+    that overlaps the time looked back on counts whole.
     """
 
     __slots__ = ("_current", "_samples", "_window_ms", "samples")
@@ -41,7 +41,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Record `value` more; a negative one takes back what was recorded just before."""
+        """Record `value` more; a negative value undoes the record just before."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -70,8 +70,8 @@ class Rate:
         return sum(sample.value for sample in self._samples) * _MS_PER_S / elapsed_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """The time in ms that the rate is measured over: since the oldest sample began, and never
-        less than all windows but one, or the first moments of a client would look like a flood."""
+        """Milliseconds over which the rate is measured: since the oldest window began, but at least
+        all windows but one, or a client's first moments would look like a flood."""
         self._purge(now_ms)
         elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
         missing = self.samples - 1 - elapsed_ms // self._window_ms
@@ -83,12 +83,9 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that may be spent: `limit` more each second, saved up for `samples` windows of
-    `window_ms` at most; and at first all of that.
-
-    A single request may spend more than there is, and then there is less than nothing until enough
-    has come (KIP-599).
-    """
+    """A token bucket: `limit` tokens are added each second, up to as many as `samples` windows of
+    `window_ms` bring, with which it begins. A single request may spend more tokens than there are;
+    their number is then negative until enough were added (KIP-599)."""
 
     __slots__ = ("_saved_s", "_tokens", "_updated_ms")
 
@@ -98,7 +95,7 @@ class TokenBucket:
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Tokens that there are now; below 0 the quota is used up."""
+        """The number of tokens at `now_ms`; below 0 the quota is used up."""
         most = self._saved_s * limit
         if self._tokens is None:
             self._tokens = most
@@ -117,8 +114,7 @@ class TokenBucket:
 
 
 def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
-    """Milliseconds that must pass with nothing more coming until `rate` is down to `limit`; 0 if it
-    is not above it.
+    """Milliseconds without further use until `rate` is down to `limit`; 0 if it is not above.
 
     rate * elapsed / (elapsed + wait) = limit.
     """
@@ -126,5 +122,6 @@ def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
 
 
 def rounded_ms(value: float) -> int:
-    """The nearest integer, halves upward as Java's `Math.round` has it, as far as an int32 goes."""
+    """The nearest integer, halves upward as Java's `Math.round` has it, and at most the largest
+    int32."""
     return floor(min(value, INT_MAX) + 0.5)

@@ -1,4 +1,5 @@
-"""Who has which quota: the entities that have one, and which of them counts for a client (KIP-55)."""
+"""Who has which quota: the entities that have one, and which of them counts for a client
+(KIP-55)."""
 
 from __future__ import annotations
 
@@ -43,15 +44,15 @@ PRECEDENCE: tuple[tuple[By, By], ...] = (
 
 
 class Applied(NamedTuple):
-    """The quota of a client. Who has the same `sharers` shares it: (user, client id), either None
-    where it makes no difference."""
+    """The quota that holds for a client. Clients with the same `sharers` share it: (user, client
+    id), each None if it makes no difference."""
 
     sharers: tuple[str | None, str | None]
     limit: float
 
 
 class QuotaTable:
-    """The values of one quota, by entity."""
+    """The values of one kind of quota, by entity."""
 
     def __init__(self) -> None:
         self._values: dict[QuotaEntity, float] = {}
@@ -60,7 +61,7 @@ class QuotaTable:
         return bool(self._values)
 
     def set(self, entity: QuotaEntity, value: float | None) -> None:
-        """Set an entity's quota; None: it has none any more."""
+        """Set an entity's quota; None removes it."""
         if entity[0][0] == IP and entity[0][1] is not None:
             entity = ((IP, plain_address(entity[0][1])),)
         if value is None:
@@ -69,10 +70,8 @@ class QuotaTable:
             self._values[entity] = value
 
     def of_client(self, user: str, client_id: str | None) -> Applied | None:
-        """The quota that counts for a client; None: it has none.
-
-        Without a client id only a user's own and the users' default can be meant.
-        """
+        """The quota that holds for a client; None: it has none. For a client without a client id
+        only a user's own and the users' default count."""
         values = self._values
         for of_user, of_client in PRECEDENCE:
             if of_client is not By.NOTHING and not client_id:
@@ -99,7 +98,7 @@ def _parts(of_user: By, user: str, of_client: By, client_id: str | None) -> Iter
 
 
 def plain_address(text: str) -> str:
-    """An address as it is compared: one text for each, whatever way it is written; what is none
+    """An address in the one spelling by which addresses are compared; a text that is no address
     stays as it is."""
     try:
         return str(ip_address(text.strip("[]")))

@@ -16,7 +16,7 @@ THIS_ONE = -1
 
 
 class SelectorHost(Protocol):
-    """The part of the broker that the choice of a replica needs."""
+    """The parts of a broker that the choice of a replica uses."""
 
     node_id: int
     settings: Settings
@@ -27,9 +27,9 @@ class SelectorHost(Protocol):
 def preferred_replica(broker: SelectorHost, partition: Partition, rack: str, offset: int) -> int:
     """The broker to fetch from `offset` at, for a consumer in `rack`; THIS_ONE: no other is better.
 
-    Asked of a leader that the config `replica.selector.class` lets send consumers away. A follower
-    must be in sync, alive and in the consumer's rack, and must have come to `offset`; the one that
-    has come furthest is taken. A leader in that rack keeps its consumers.
+    Called at a leader whose config `replica.selector.class` allows other replicas. A follower must
+    be in sync, alive and in the consumer's rack, and must have the records up to `offset`; the one
+    with most records is chosen. A leader in that rack is always chosen.
     """
     led = broker.replication.led(partition)
     if not rack or led is None or broker.settings[SELECTOR] != RACK_AWARE:

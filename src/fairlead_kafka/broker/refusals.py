@@ -113,7 +113,8 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 
 
 class RefusedVersions(NamedTuple):
-    """Versions `low` to `high` of a served API that are not served."""
+    """Versions `low` to `high` of an API that are not served, although others are, with the
+    reason."""
 
     api_key: ApiKey
     low: int
@@ -132,7 +133,8 @@ REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
 
 
 class RefusedOption(NamedTuple):
-    """A part of a served API that is answered with `error_code`."""
+    """An option of a served API that is not supported: it is answered with `error_code`, for
+    `reason`."""
 
     api_key: ApiKey
     option: str

@@ -37,17 +37,18 @@ class Requester(Protocol):
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """Says what the principal may do; None: everything."""
+        """The authorizer that decides what the principal may do; None: everything is allowed."""
 
     @property
     def toll(self) -> Toll | None:
-        """Quota charge of the request that is being served; None: it is charged to nobody."""
+        """Quota charge of the request that is being served; None: it is not charged."""
 
     def may(self, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False) -> bool:
         """Whether the principal may do this; `quiet`: a refusal is not logged."""
 
     def give_back(self) -> None:
-        """Count the served request's frame no longer: its handler needs nothing more of it."""
+        """Stop counting the memory of the served request's frame: its handler does not need it any
+        more."""
 
     def close(self, reason: str | None = None) -> None:
         """End the connection, with a warning in the log if there is a reason."""

@@ -26,7 +26,7 @@ from fairlead_kafka.core.machine import Rng
 
 
 class AnswerRoom(Protocol):
-    """The bound on what all connections of a broker have not fetched yet."""
+    """The bound on the bytes of answers that clients of a broker have not read yet."""
 
     @property
     def answer_room_bytes(self) -> int:

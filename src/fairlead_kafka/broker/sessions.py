@@ -6,7 +6,8 @@ answered, so a fetch that waits for data holds what comes behind it. Here it is 
 that handlers marked `pipelined` (Produce) may be begun while others of their kind still wait for
 the disk; they still append, and are answered, in order.
 
-    waiting frame --begin--> outstanding --reply--> answered --(first in order, fault's service time over)--> written --> sent
+    waiting frame --begin--> outstanding --reply--> answered
+        --(first in order, fault's service time over)--> written --> sent
 
 What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its
 answers have not left, because its peer reads too slowly, nothing more is begun. Requests that are
@@ -20,7 +21,7 @@ Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answe
 and with it everything behind it on this connection (KIP-794's "20 ms sleep injected for each
 produce response"); `latency_ms` delays answers on their way, all alike. Faults of single requests
 are an `Interceptor`'s, which stands before the handlers (`testing.request_faults`).
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class Together(Outbound, AnswerRoom, Protocol):
-    """The counts and bounds that all sessions of a broker have together (`clients`)."""
+    """The counts and bounds that all sessions of a broker share (`clients`)."""
 
     full: bool
     """True once requests take more than `queued.max.request.bytes`, until they take half of it."""
@@ -72,7 +73,8 @@ class Together(Outbound, AnswerRoom, Protocol):
         answered."""
 
     def finished_one(self, session: Session) -> None:
-        """Called while `full` when a session's whole request has come."""
+        """Called, while the queue of requests is `full`, when a session's request has come
+        whole."""
 
     def hold(self, session: Session) -> None:
         """Have a session's connection read, or not read: while it is blocked, muted, or too much is
@@ -83,11 +85,11 @@ class Together(Outbound, AnswerRoom, Protocol):
         muted no longer."""
 
     def forget(self, session: Session) -> None:
-        """Called when a session ends: another may take its place."""
+        """Called when a session ends, which makes room for another."""
 
 
 class SessionHost(Services, AnswersHost, LoginHost, Protocol):
-    """The part of the broker that sessions need, beside what handlers are given."""
+    """The parts of a broker that sessions use, beside what handlers need."""
 
     authorizer: Authorizer | None
     interceptor: Interceptor | None
@@ -98,7 +100,8 @@ class SessionHost(Services, AnswersHost, LoginHost, Protocol):
 
 
 class Session:
-    """One accepted connection. `closed` handlers' replies are dropped."""
+    """One accepted connection of a client: reads its requests, has them served, and answers in
+    their order. Once it is `closed`, replies of handlers are dropped."""
 
     def __init__(
         self, broker: SessionHost, connection: int, peer: str, listener: Listener | None = None
@@ -148,14 +151,13 @@ class Session:
         return f"the connection from {self.peer}"
 
     def failed(self, _error: Exception) -> None:
-        """Called when work for the connection, and for no request of it, raised: it is closed."""
+        """Called when work for the connection, and for none of its requests, raised: the connection
+        is closed."""
         self.close("it could not be served")
 
     def may(self, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False) -> bool:
-        """Whether the session's principal may do this; `quiet`: a refusal is not logged.
-
-        `api.rights` asks of more at once.
-        """
+        """True if the session's principal may do `operation` on the resource; `quiet`: a refusal is
+        not logged. `api.rights` has functions for several resources."""
         authorizer = self.broker.authorizer
         return authorizer is None or authorizer.allows(
             self.principal, self.host, operation, kind, name, quiet
@@ -163,13 +165,10 @@ class Session:
 
     @property
     def of_broker(self) -> bool:
-        """True if the peer is another broker: it says so where brokers come in, and may do what
-        brokers do.
-
-        Anybody can call himself a broker. Where there are log-ins it is a user who does, and where
-        there is an authorizer one with CLUSTER_ACTION; where there is neither, everybody may do
-        everything.
-        """
+        """True if the peer is another broker: its client id says so, at the listener of brokers,
+        and it has the rights of one. Any client can use such a client id; but with log-ins it must
+        be a user, and with an authorizer one with CLUSTER_ACTION. Without either every client may
+        do everything."""
         if (
             self.client_id is None
             or not self.client_id.startswith(CLIENT_ID)
@@ -188,7 +187,7 @@ class Session:
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """Says what the principal may do; None: everything."""
+        """The authorizer that decides what the principal may do; None: everything is allowed."""
         return self.broker.authorizer
 
     @property
@@ -223,7 +222,7 @@ class Session:
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes of memory that the connection's requests hold which have come and are not answered."""
+        """Bytes of memory of the connection's requests that have come and are not answered."""
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
 
     def authenticated(self, principal: Principal) -> None:
@@ -245,7 +244,7 @@ class Session:
         self._on_close.pop(function, None)
 
     def received(self, data: bytes) -> None:
-        """Take bytes from the connection."""
+        """Take bytes that were read from the connection."""
         if self.closed:
             return
         self.heard, self.active_ns = True, self.broker.now_ns
@@ -264,7 +263,7 @@ class Session:
             self.broker.clients.finished_one(self)
 
     def sent(self, position: int) -> None:
-        """Note that `position` bytes of all answers to this connection have left the host."""
+        """Note that `position` bytes of all answers to this connection were sent by the host."""
         self.active_ns = self.broker.now_ns
         self._answers.sent(position)
         self._work()
@@ -280,7 +279,8 @@ class Session:
         self._work()
 
     def hold(self, others: bool) -> None:
-        """Have the connection read, or not read: while much waits here, or because of `others`."""
+        """Have the connection read, or not: it is not read while many requests wait here, or if
+        `others` (the broker's other sessions) say so."""
         held = self._much_waits or others
         if held != self._held and not self.closed:
             self._held = held
@@ -299,7 +299,7 @@ class Session:
         self.broker.clients.forget(self)
 
     def ended(self) -> None:
-        """Called when the connection is gone: nothing more is served or sent."""
+        """Called when the connection has ended: nothing more is served or sent."""
         self.closed = True
         self._waiting.clear()
         self._outstanding.clear()
@@ -310,8 +310,8 @@ class Session:
             self.broker.guard.call(None, function)
 
     def _work(self) -> None:
-        """Send what is answered, begin what may begin, until neither is possible. A reply from
-        within a handler ends up here too."""
+        """Send the answers that are ready and begin the requests that may begin, until neither is
+        possible. A reply from within a handler comes here too."""
         if self._working:
             return
         self._working = True
@@ -324,7 +324,8 @@ class Session:
             self._count_bytes()
 
     def _count_bytes(self) -> None:
-        """Tell what the connection costs now, and whether too much waits."""
+        """Count the bytes that the connection's requests hold now, and stop or go on reading if
+        there are too many or few enough."""
         count, waiting_bytes, much = len(self._waiting), self._waiting_bytes, self._much_waits
         if much:
             self._much_waits = (
@@ -426,7 +427,7 @@ class Session:
     def _answer(self, outstanding: Outstanding, message: ApiMessage | None) -> None:
         """Answer a request. Called by its handler, or by a callback that it left.
 
-        That can be in the turn of another owner, so what raises here is caught here.
+        That can be during the work of another owner, so exceptions are caught here.
         """
         if outstanding.answered or self.closed:
             return
@@ -444,8 +445,8 @@ class Session:
             self.broker.guard.blame(outstanding, error)
 
     def _refuse(self, header: RequestHeader) -> None:
-        """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything
-        else by hanging up."""
+        """Answer a request whose API or version is not served, as Kafka does: ApiVersions in
+        version 0 (KIP-511), any other by closing the connection."""
         if header.api_key == ApiKey.API_VERSIONS:
             api = REGISTRY[ApiKey.API_VERSIONS]
             key = int(ApiKey.API_VERSIONS)
@@ -458,7 +459,8 @@ class Session:
         self.close(f"API key {int(header.api_key)} version {header.version} is not served")
 
     def _send_next(self) -> bool:
-        """Let the first outstanding request go if it is answered; False if nothing went."""
+        """Write the answer of the first outstanding request if there is one; False if there is
+        not."""
         if not self._outstanding or not self._outstanding[0].answered:
             return False
         first, broker = self._outstanding[0], self.broker
@@ -481,7 +483,7 @@ class Session:
     # --- Checks
 
     def check(self) -> None:
-        """Check the counts of bytes against the requests, between two steps; CheckFailed if not."""
+        """Raise CheckFailed unless the counts of bytes fit the requests, between two steps."""
         begun_bytes = sum(each.frame_bytes + each.cost_bytes for each in self._outstanding)
         same(f"{self}: bytes of waiting requests", self._waiting_bytes, sum(map(len, self._waiting)))
         same(f"{self}: cost of begun requests", self._begun_bytes, begun_bytes)

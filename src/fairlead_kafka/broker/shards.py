@@ -1,7 +1,7 @@
 """The partitions of an internal topic that a broker leads: each is read into a shard when its
 leadership comes, and dropped when it goes.
 
-    led ──read to its end──▶ loaded ──led no more, or for another epoch, or the broker stops──▶ dropped
+    led ──read to its end──▶ loaded ──no longer led, another epoch, broker stops──▶ dropped
       └──a read failed──▶ begun again, a little later
 
 A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and
@@ -30,7 +30,8 @@ from fairlead_kafka.broker.timers import Repeating, Timer
 from fairlead_kafka.core.effects import Buffer
 
 CHUNK_MAX_BYTES = 256 * 1024
-"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
+"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes
+default."""
 APPEND_ERRORS: dict[int, int] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -48,7 +49,7 @@ _LOAD_RETRY_MS = 1_000
 
 
 class Shard(Protocol):
-    """The part of a shard that `Shards` needs."""
+    """The parts of a shard that `Shards` uses."""
 
     partition: int
     loaded: bool
@@ -58,7 +59,7 @@ AnyShard = TypeVar("AnyShard", bound=Shard)
 
 
 class ShardHost(Protocol):
-    """The part of the broker that `Shards` needs."""
+    """The parts of a broker that `Shards` uses."""
 
     node_id: int
     now_ns: int
@@ -69,7 +70,7 @@ class ShardHost(Protocol):
         """Run `function` at the deadline, in the name of `owner`."""
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
-        """Run `function` every so many milliseconds."""
+        """Run `function` again and again, `wait_ms()` milliseconds after its last end."""
 
     def read_internal(
         self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]
@@ -84,14 +85,15 @@ class ShardKeeper(Protocol[AnyShard]):
         """A new, empty shard, not loaded."""
 
     def replay(self, shard: AnyShard, batches: bytes, from_offset: int) -> None:
-        """Take batches of the partition's log into the shard, in order."""
+        """Apply batches of the partition's log to the shard, in order, from offset `from_offset`
+        on."""
 
     def shard_loaded(self, shard: AnyShard) -> None:
         """Called when the log was read to its end."""
 
     def shard_dropped(self, shard: AnyShard) -> None:
-        """Called when the partition is led elsewhere, or by none: clients that wait are to look
-        elsewhere."""
+        """Called when the partition is led elsewhere, or has no leader: clients that wait have to
+        find another coordinator."""
 
 
 class _ShardOwner(Generic[AnyShard]):
@@ -109,7 +111,8 @@ class _ShardOwner(Generic[AnyShard]):
 
 
 class Shards(Generic[AnyShard]):
-    """The shards of one broker for one internal topic; `what` names what is kept in it, for errors."""
+    """The shards of one broker for one internal topic: the state of each partition that it leads,
+    read from the log. `what` names that state, for errors."""
 
     def __init__(self, host: ShardHost, topic: str, what: str, keeper: ShardKeeper[AnyShard]) -> None:
         self._host = host
@@ -139,8 +142,8 @@ class Shards(Generic[AnyShard]):
         return f"the shards of {self.topic}"
 
     def failed(self, _error: Exception) -> None:
-        """Called when following the controller raised: what is led here is compared with what is
-        kept, a little later."""
+        """Called when following the controller raised: a little later, the shards are compared with
+        the partitions that are led here."""
         self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
 
     def stop(self) -> None:
@@ -154,12 +157,12 @@ class Shards(Generic[AnyShard]):
         return self._led.get(partition)
 
     def holds(self, shard: AnyShard) -> bool:
-        """True as long as the shard is in use."""
+        """True as long as the shard is in use: neither dropped nor replaced."""
         return self._led.get(shard.partition) is shard
 
     def of(self, key: str) -> AnyShard:
         """The shard that keeps `key`. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS
-        while it is being read."""
+        while its log is being read."""
         topic = self._host.controller.image.topics.get(self.topic)
         shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
         if shard is None:
@@ -186,14 +189,14 @@ class Shards(Generic[AnyShard]):
             )
 
     def check(self) -> None:
-        """Raise CheckFailed unless each shard is of the partition and the leader epoch that it is
-        kept for."""
+        """Raise CheckFailed unless each shard is kept under its own partition, at the present
+        leader epoch."""
         same(f"{self.topic}: partitions led", set(self._led), set(self._reigns))
         same(f"{self.topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 
     def _changed(self, change: Change) -> None:
-        """Take in a change of the cluster, in a later step unless the topic is new: the controller
-        may call within another broker's step, and files are for one of our own."""
+        """React to a change of the cluster, in a later step unless the topic is new: the controller
+        may call within another broker's step, in which this broker's files must not be used."""
         if isinstance(change, TopicCreated) and change.topic.name == self.topic:
             self._follow(fresh=True)
         elif _concerns(change, self.topic):

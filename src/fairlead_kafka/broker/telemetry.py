@@ -25,7 +25,8 @@ from fairlead_kafka.records import Compression, decompress
 INTERVAL_DEFAULT_MS = 300_000
 """Interval, ms, after which a client that no subscription matches asks again (Kafka's default)."""
 CLIENTS_MAX = 16_384
-"""Clients that are known at a time, Kafka's bound; the one that was quiet for longest is forgotten."""
+"""Clients that are known at a time, Kafka's bound; the one that was quiet for longest is
+forgotten."""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of all pushes that are kept; the oldest goes first."""
 INFLATED_BYTES_MAX = 16 * 1024 * 1024
@@ -40,10 +41,8 @@ _RESERVED = frozenset({_NO_CLIENT, UUID(int=1)})
 
 
 class TelemetryClient(NamedTuple):
-    """A client as its connection describes it; None: it did not say.
-
-    The names are those that `match` has patterns for.
-    """
+    """A client as its connection describes it; a field is None if the client did not say. The names
+    are those that the config `match` has patterns for."""
 
     client_id: str | None
     client_software_name: str | None
@@ -53,7 +52,8 @@ class TelemetryClient(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A client's task: push metrics that begin with one of these names, every `interval_ms`."""
+    """The metrics that the cluster wants of a client: those that begin with one of these names,
+    pushed every `interval_ms` milliseconds."""
 
     subscription_id: int
     metrics: tuple[str, ...]
@@ -61,7 +61,8 @@ class Wanted(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """The last push of one client: `data` is OTLP's `MetricsData`, compressed with `compression`."""
+    """The last push of one client: `data` is OTLP's `MetricsData`, compressed with
+    `compression`."""
 
     instance_id: UUID
     client: TelemetryClient
@@ -87,8 +88,8 @@ class _Instance:
         return not times or now_ms - max(times) >= interval_ms
 
     def may_push(self, now_ms: int, interval_ms: int) -> bool:
-        """Whether the client may push: at once after it asked, since clients draw when to begin;
-        then one interval after the last push."""
+        """True if the client may push at `now_ms`: at any time after it asked, since clients draw a
+        random time to begin; then one interval after the last push."""
         if self.pushed_ms is None or (self.got_ms is not None and self.got_ms > self.pushed_ms):
             return True
         return now_ms - self.pushed_ms >= interval_ms
@@ -105,7 +106,8 @@ class ClientTelemetry:
     def wanted(
         self, subscriptions: Mapping[str, Settings], instance_id: UUID, client: TelemetryClient
     ) -> Wanted:
-        """All that the subscriptions that match a client want of it, and an id for that."""
+        """The metrics that all subscriptions which match a client want of it, with a subscription
+        id made of them."""
         metrics: set[str] = set()
         interval_ms = INTERVAL_DEFAULT_MS
         known = {**client._asdict(), "client_instance_id": str(instance_id)}
@@ -118,8 +120,8 @@ class ClientTelemetry:
         return Wanted(digest - (1 << 32) if digest >> 31 else digest, names, interval_ms)
 
     def subscribe(self, instance_id: UUID, client: TelemetryClient, wanted: Wanted, now_ms: int) -> None:
-        """Note that a client has asked. BrokerError THROTTLING_QUOTA_EXCEEDED: it asks too often,
-        and nothing has changed since."""
+        """Note that a client has asked. BrokerError THROTTLING_QUOTA_EXCEEDED if it asks too often
+        while nothing has changed."""
         instance = self._instance(instance_id, client)
         if not instance.may_get(now_ms, wanted.interval_ms):
             raise BrokerError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "asked before its interval was over")
@@ -128,9 +130,9 @@ class ClientTelemetry:
     def push(self, pushed: Pushed, subscription_id: int, wanted: Wanted, terminating: bool) -> None:
         """Keep a push; `terminating`: it is the client's last.
 
-        BrokerError: INVALID_REQUEST after the last, THROTTLING_QUOTA_EXCEEDED for one that comes
-        too early, UNKNOWN_SUBSCRIPTION_ID where something else is wanted by now, INVALID_RECORD for
-        what does not decompress.
+        BrokerError: INVALID_REQUEST after the last push, THROTTLING_QUOTA_EXCEEDED for one that
+        comes too early, UNKNOWN_SUBSCRIPTION_ID if other metrics are wanted by now, INVALID_RECORD
+        for data that do not decompress.
         """
         if pushed.instance_id in _RESERVED:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "nobody has this client instance id")
@@ -158,7 +160,7 @@ class ClientTelemetry:
         return [kept for each in self._kept if (kept := self._instances[each].kept) is not None]
 
     def check(self) -> None:
-        """Raise AssertionError if what is counted is not what is kept."""
+        """Raise AssertionError unless the counts fit the pushes that are kept."""
         assert self._kept_bytes == sum(self._kept.values()) == sum(len(each.data) for each in self.pushed)
         assert len(self._instances) <= CLIENTS_MAX
         assert self._kept.keys() <= self._instances.keys()

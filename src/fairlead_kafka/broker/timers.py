@@ -20,7 +20,8 @@ class Timer:
         self.function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
-        """Cancel the timer: its function will not be called. Nothing if it was called already."""
+        """Cancel the timer: its function will not be called. Does nothing if it was called
+        already."""
         self.function = None
 
     @property
@@ -30,8 +31,7 @@ class Timer:
 
 
 class TimerHost(Protocol):
-    """The broker as what it does later sees it: its clock, and functions to be called at a
-    deadline."""
+    """The parts of a broker that timers use: its clock, and functions to be called at a deadline."""
 
     now_ns: int
     """Time of the step, in nanoseconds on the host's clock, which does not go back."""
@@ -41,24 +41,25 @@ class TimerHost(Protocol):
 
 
 class DelayHost(TimerHost, Protocol):
-    """A TimerHost that counts from now as well."""
+    """A TimerHost that also takes delays from now."""
 
     def call_later(
         self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None
     ) -> Timer:
-        """Run `function` so many milliseconds from now, in the name of `owner`."""
+        """Run `function` `milliseconds` from now, in the name of `owner`."""
 
 
 class TaskHost(TimerHost, Protocol):
-    """A TimerHost that has tasks come round."""
+    """A TimerHost that also runs regular tasks."""
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
-        """Run `function` every so many milliseconds, counted from its end, whatever it raises."""
+        """Run `function` again and again, `wait_ms()` milliseconds after its last end, whatever it
+        raises. `name` is for the log."""
 
 
 class Repeating:
-    """A task that comes round every so many milliseconds, counted from its end; it does so again
-    although it raised."""
+    """A task that is run again and again, some milliseconds after its last end, also if it
+    raised."""
 
     def __init__(
         self, host: TimerHost, name: str, wait_ms: Callable[[], float], function: Callable[[], object]
@@ -70,7 +71,7 @@ class Repeating:
         self._set()
 
     def cancel(self) -> None:
-        """End the task: it does not come round any more."""
+        """End the task: it is not run any more."""
         self._timer.cancel()
 
     def _set(self) -> None:
@@ -93,8 +94,8 @@ class Timers:
     """All timers of one broker. Equal deadlines run in the order they were set.
 
     Most are cancelled long before their time (a member's session, five minutes for a rebalance), so
-    they are taken out once there may be as many as those that count: what is kept goes by what is
-    pending and not by how much came and went.
+    they are taken out once there may be as many as those that count: the number of entries kept
+    depends on the pending timers, not on how many were set.
     """
 
     def __init__(self) -> None:
@@ -116,7 +117,8 @@ class Timers:
         return timer
 
     def run_due(self, now_ns: int) -> None:
-        """Call what is due, in order of deadline; a function may set further timers."""
+        """Call the functions that are due at `now_ns`, in order of deadline; a function may set
+        further timers."""
         while self._heap and (self._heap[0][0] <= now_ns or not self._heap[0][2].pending):
             timer = heapq.heappop(self._heap)[2]
             function, timer.function = timer.function, None
@@ -124,7 +126,7 @@ class Timers:
                 function()
 
     def deadline_ns(self) -> int | None:
-        """Time, ns, at which the next timer is due; None if there is none."""
+        """Monotonic time, ns, at which the next timer is due; None if there is none."""
         while self._heap and not self._heap[0][2].pending:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

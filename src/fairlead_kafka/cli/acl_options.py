@@ -41,8 +41,8 @@ _ANYWHERE: Sequence[str | None] = (None,)
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The options that name resources, taken as prefixes if `prefixed`; `WILDCARD` is all of a
-    kind."""
+    """The options that name resources of ACLs. Names are prefixes if `prefixed`; `WILDCARD` is all
+    resources of a type."""
 
     topics: Annotated[
         list[str] | None, typer.Option("--topic", help="On this topic; * is every topic. May be repeated.")
@@ -63,7 +63,8 @@ class Resources:
     ] = False
 
     def of(self, pattern: AclPatternType) -> Iterator[tuple[AclResourceType, str, AclPatternType]]:
-        """Each resource with its type, and with `pattern` unless these are prefixes."""
+        """Each resource that is named, with its type, and its pattern type: PREFIXED, or else
+        `pattern`."""
         pattern = AclPatternType.PREFIXED if self.prefixed else pattern
         yield from ((AclResourceType.TOPIC, name, pattern) for name in self.topics or ())
         yield from ((AclResourceType.GROUP, name, pattern) for name in self.groups or ())
@@ -83,7 +84,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The options that say who, from where, and in which role."""
+    """The options that name principals, their hosts, and their role: allowed, denied, producer or
+    consumer."""
 
     allowed: Annotated[
         list[str] | None,
@@ -117,7 +119,8 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Who may, or may not, do what. UsageError, or ConfigError, if the options do not go together."""
+    """The ACL entries that the options mean. UsageError, or ConfigError, if the options do not go
+    together."""
 
     resources: Resources
     people: People
@@ -136,7 +139,7 @@ class Entries:
             self._check_roles()
 
     def to_add(self) -> list[AclBinding]:
-        """The entries to add. UsageError if nobody is named, or nothing."""
+        """The entries to add. UsageError if no principal or no resource is named."""
         if not (self.people.allowed or self.people.denied):
             raise UsageError(
                 "say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice"
@@ -151,10 +154,8 @@ class Entries:
         return sorted(set(found))
 
     def to_remove(self) -> list[AclFilter]:
-        """Filters for the entries to remove; what was not said is anything.
-
-        UsageError if neither anybody nor anything is named.
-        """
+        """Filters for the entries to remove; an option that is not given matches anything.
+        UsageError if neither a principal nor a resource is named."""
         of = list(self.resources.of(AclPatternType.LITERAL))
         people: list[tuple[str | None, str | None, AclPermission]] = list(self._people())
         if not of and not people:
@@ -177,7 +178,7 @@ class Entries:
         ]
 
     def _operations(self) -> Iterator[tuple[AclResourceType, str, AclPatternType, AclOperation | None]]:
-        """Each resource with each operation on it; None where none was said."""
+        """Each resource with each operation on it; None if no operation is given."""
         roles = [
             role
             for role, wanted in ((_PRODUCER, self.people.producer), (_CONSUMER, self.people.consumer))
@@ -194,8 +195,7 @@ class Entries:
                 )
 
     def _people(self) -> Iterator[tuple[str, str | None, AclPermission]]:
-        """Each principal with each host, None where none was said, and whether it is allowed or
-        denied."""
+        """Each principal with each host (None if no host is given), and ALLOW or DENY."""
         yield from (
             (who, host, AclPermission.ALLOW)
             for who, host in product(self.people.allowed or (), self.people.allow_hosts or _ANYWHERE)
@@ -231,7 +231,7 @@ class Entries:
 
 
 def principals(option: str, texts: Sequence[str]) -> Sequence[str]:
-    """The texts. ConfigError for one that is no principal."""
+    """The texts of the option `option`, checked. ConfigError for one that is no principal."""
     for text in texts:
         try:
             parse_principal(text)

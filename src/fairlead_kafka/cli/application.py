@@ -70,8 +70,8 @@ _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def _application(arguments: list[str]) -> typer.Typer:
-    """The command that the arguments name; where they name none that there is, all of them, for
-    their names and help alone."""
+    """An application with the command that the arguments name. If they name none that exists, with
+    all commands, by name and help alone."""
     app = typer.Typer(
         name="fairlead",
         no_args_is_help=True,
@@ -140,8 +140,8 @@ def invoke(arguments: list[str]) -> int:
 
 
 def with_json_target(arguments: list[str]) -> list[str]:
-    """The arguments, with `--json` alone as `--json -`: no option of typer's has a value that may
-    be left out."""
+    """The arguments, with `--json` alone as `--json -`: typer has no options whose value may be
+    left out."""
     following = [*arguments[1:], "--"]
     found: list[str] = []
     for argument, behind in zip(arguments, following, strict=True):
@@ -215,7 +215,8 @@ def _say_wrong_command_line(error: Exception, arguments: list[str]) -> None:
 
 
 def _argument_hint(error: Exception) -> str:
-    """Advice to leave out the name of what is an argument here, as `--topic` of Kafka's tools."""
+    """The end of a message on an unknown option that is an argument here, such as `--topic` of
+    Kafka's tools: advice to leave its name out. Empty for other errors."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None:
         return ""

@@ -144,7 +144,7 @@ def api_versions(
 
 
 def _brokers(cluster: ClusterDescription) -> list[dict[str, object]]:
-    """Rows of the brokers, by id."""
+    """Rows of a listing: the cluster's brokers by id."""
     controller = None if cluster.controller is None else cluster.controller.node_id
     return [
         {

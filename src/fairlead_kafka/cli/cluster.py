@@ -93,8 +93,8 @@ def up(
 ) -> None:
     """Start an embedded cluster and serve it until Ctrl-C.
 
-    Every Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for
-    --command-config and Java's tools.
+    Every Kafka client may use it. With --tls or --sasl there is a file of settings for each user,
+    for --command-config and Java's tools.
     """
     named, security = _users(users), _security(tls, sasl)
     if security is None and (named or acls):
@@ -161,21 +161,22 @@ def up(
 
 
 def _security(tls: bool, sasl: LogIn | None) -> str | None:
-    """The cluster's `security`; None: none."""
+    """The value of the cluster's argument `security` for these options; None: without security."""
     if sasl is None:
         return "ssl" if tls else None
     return "sasl_ssl" if tls else "sasl_plaintext"
 
 
 def _users(given: list[str] | None) -> dict[str, str]:
-    """Name → password, empty where one is to be made up."""
+    """{user name: password}, from `NAME:PASSWORD` texts; the password is empty if one is to be made
+    up."""
     pairs = (each.partition(":") for each in given or ())
     return {name: password for name, _colon, password in pairs}
 
 
 def _serve(cluster: Cluster, stop: threading.Event) -> None:
-    """Wait for `stop`. Says which brokers' processes have ended, and starts those again when it is
-    told to."""
+    """Wait for `stop`. Meanwhile report brokers' processes that have ended, and start them again on
+    SIGUSR1."""
     again = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: again.set())
     running = dict.fromkeys(cluster.brokers, True)

@@ -40,18 +40,18 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
 
 
 def _typers() -> Any:
-    """The module with typer's scripts, which exports nothing by name."""
+    """The module that has typer's completion scripts; it exports nothing by name."""
     return import_module("typer.completion")
 
 
 def words() -> list[str]:
-    """The command line that is to be completed, without the program's name."""
+    """The words of the command line that is to be completed, without the program's name."""
     written = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
     return written.split()[1:]
 
 
 def complete(command: object) -> None:
-    """Print what may come next for the shell that asks; ends the process."""
+    """Print the completions of `command`'s line for the shell that asks, and end the process."""
     _typers().completion_init()  # makes the shells known
     assert isinstance(command, (typer.core.TyperCommand, typer.core.TyperGroup))
     command._main_shell_completion({}, PROGRAM, VARIABLE)

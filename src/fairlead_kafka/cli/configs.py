@@ -64,8 +64,8 @@ class ResourceOptions:
         return found
 
     def check(self, admin: Admin) -> None:
-        """Raise UsageError for a broker that is not there: a request for it would wait until it
-        is."""
+        """Raise UsageError for a broker that does not run: a request to it would wait until it
+        does."""
         if self.brokers:
             known_brokers(admin.describe_cluster(), self.brokers)
 

@@ -27,7 +27,8 @@ TOPIC_S = 3.0
 
 @contextmanager
 def open_admin(config: Mapping[str, object]) -> Iterator[Admin]:
-    """An admin client of a cluster that answers. ConnectionFailed if it does not."""
+    """An admin client, for a `with` block, of a cluster that answers. ConnectionFailed if none
+    does."""
     NETWORK_LOG.disabled = True  # a client connects as soon as it is made; `_reach` says what there is to say
     with client.Admin(config) as admin:
         _reach(admin, config)
@@ -36,8 +37,8 @@ def open_admin(config: Mapping[str, object]) -> Iterator[Admin]:
 
 @contextmanager
 def open_consumer(config: Mapping[str, object]) -> Iterator[Consumer]:
-    """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has
-    most often misspelt it."""
+    """A consumer, for a `with` block, of a cluster that answers; ConnectionFailed if none does. It
+    creates no topics: a missing topic is most often misspelt."""
     NETWORK_LOG.disabled = True
     with client.Consumer({"allow.auto.create.topics": "false", **config}) as consumer:
         _reach(consumer, config)
@@ -46,7 +47,8 @@ def open_consumer(config: Mapping[str, object]) -> Iterator[Consumer]:
 
 @contextmanager
 def open_share_consumer(config: Mapping[str, object]) -> Iterator[ShareConsumer]:
-    """A share consumer of a cluster that answers; it creates no topics either."""
+    """A share consumer, for a `with` block, of a cluster that answers; ConnectionFailed if none
+    does. It creates no topics either."""
     NETWORK_LOG.disabled = True
     with client.ShareConsumer({"allow.auto.create.topics": "false", **config}) as consumer:
         _reach(consumer, config)
@@ -55,8 +57,9 @@ def open_share_consumer(config: Mapping[str, object]) -> Iterator[ShareConsumer]
 
 @contextmanager
 def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
-    """A producer to a cluster that answers. It delivers all it was given at the end, but after
-    Ctrl-C gives up what is not sent."""
+    """A producer, for a `with` block, to a cluster that answers; ConnectionFailed if none does.
+    At the end of the block it delivers all records; after Ctrl-C it gives up those that are not
+    sent."""
     NETWORK_LOG.disabled = True
     producer = client.Producer(config)
     try:
@@ -70,8 +73,8 @@ def open_producer(config: Mapping[str, object]) -> Iterator[Producer]:
 
 
 def _reach(opened: Admin | Consumer | Producer | ShareConsumer, config: Mapping[str, object]) -> None:
-    """Raise ConnectionFailed if no broker can be reached. That it takes long is printed once, and
-    not logged."""
+    """Wait until a broker is reached. ConnectionFailed if that takes longer than PATIENCE_S
+    seconds. After QUIET_S seconds a line says so; nothing is logged."""
     NETWORK_LOG.disabled = True
     try:
         try:

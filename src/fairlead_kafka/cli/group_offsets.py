@@ -40,7 +40,8 @@ class Target:
         to_datetime: str | None,
         by_duration: str | None,
     ) -> Target:
-        """The one choice made. UsageError for none or several, and for a time that cannot be read."""
+        """The one choice made. UsageError for none or several, and for a time that cannot be
+        read."""
         given: dict[str, int | str | None] = {
             "--to-earliest": to_earliest or None,
             "--to-latest": to_latest or None,
@@ -83,8 +84,8 @@ def _duration(text: str) -> timedelta:
 def chosen_partitions(
     admin: Admin, topics: Sequence[str], committed: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> list[TopicPartition]:
-    """The partitions that `TOPIC` and `TOPIC:0,1` name; none named: those of all topics with an
-    offset. UsageError for one that is not."""
+    """The partitions that `TOPIC` and `TOPIC:0,1` name; without any, those of all topics with a
+    committed offset. UsageError for one that does not exist."""
     return named_partitions(admin, topics or sorted({of.topic for of in committed}))
 
 
@@ -94,9 +95,9 @@ def new_offsets(
     partitions: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> dict[TopicPartition, int]:
-    """{partition: offset to go on from}. What would lie outside of a log is moved to its nearer
-    end, a time after its last record to its end, and that is said (Kafka's tool does the same, and logs
-    the first). A present offset is taken as it is."""
+    """{partition: offset to go on from}. An offset outside of a log is moved to its nearer end, and
+    a time after the last record to its end; a line says so. (Kafka's tool does the same, and logs
+    the first.) The present offset (`to-current`) is not moved."""
     if not partitions:
         return {}
     first = {

@@ -217,7 +217,7 @@ def delete(
 
 
 def _state(admin: Admin, group: str) -> str:
-    """The group's state; Dead if there is none."""
+    """The group's state; "Dead" if there is no such group."""
     listed = admin.list_groups().get(group)
     return "Dead" if listed is None else listed.state
 
@@ -247,7 +247,8 @@ def _describe(admin: Admin, groups: list[str]) -> list[DescribedGroup]:
 
 
 def _member_row(member: GroupMember) -> dict[str, object]:
-    """A member as reported; one of a KIP-848 group has an epoch, and what it is to read."""
+    """A row of the listing: a member of a group. A member of a KIP-848 group also has its epoch and
+    target assignment."""
     row: dict[str, object] = {
         "member_id": member.member_id,
         "instance_id": member.instance_id,

@@ -191,14 +191,16 @@ def scenarios(
 
 
 def _policies(policy: str | None) -> list[str]:
-    """Policies that are asked for, or all; `default` is another name of one."""
+    """The policies that are asked for, or all; `default` stands for the default policy. ConfigError
+    for an unknown one."""
     from fairlead_kafka.lab.kip794_cases import DEFAULT, POLICIES
 
     return list(chosen_all("--policy", policy, tuple(POLICIES) if policy is None else (*POLICIES, *DEFAULT)))
 
 
 def _systems(peers: str | None, policy: str | None) -> list[str]:
-    """Systems to be measured; ConfigError if policies of ours are asked for and we are left out."""
+    """Names of the systems to measure; ConfigError if policies of ours are asked for and our client
+    is left out."""
     from fairlead_kafka.lab.paced import MODULES
 
     systems = chosen_all("--peers", peers, tuple(MODULES))

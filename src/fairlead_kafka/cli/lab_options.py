@@ -72,7 +72,7 @@ def chosen_all(option: str, values: str | None, allowed: tuple[str, ...]) -> lis
 
 
 def chosen_profile(value: str) -> str:
-    """The profile, checked."""
+    """The profile, "quick" or "full"; ConfigError for any other."""
     return chosen("--profile", value, PROFILES)
 
 

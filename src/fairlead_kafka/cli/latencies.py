@@ -22,14 +22,14 @@ PERCENTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 def percentile(ordered: list[int], share: float) -> int:
-    """The value that `share` of the ordered values lie below, by Kafka's rule: the element at
-    floor(share x size)."""
+    """The value below which `share` (0 to 1) of the ordered values lie, by Kafka's rule: the
+    element at floor(share x size)."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
 
 
 def pause_s(sent: int, elapsed_s: float, records_per_s: float) -> float:
-    """How long to sleep after `sent` records so as to keep the rate: 0 if they are late, if the
-    pause is short, or without a limit."""
+    """Seconds to sleep after `sent` records, so as to keep to `records_per_s`: 0 if they are late,
+    if the pause would be short, or without a limit."""
     if records_per_s < 0:
         return 0.0
     ahead_s = sent / records_per_s - elapsed_s
@@ -75,13 +75,14 @@ class Latencies:
         self._started_s = self._window_s = self._clock()
 
     def be_quiet(self) -> None:
-        """Go on counting, without a line every few seconds: none comes once this has returned,
-        though reports come on another thread."""
+        """Print no more lines, but go on counting. No line comes once this has returned, though
+        delivery reports come on another thread."""
         with self._saying:
             self._say = None
 
     def record(self, sent_s: float, size_bytes: int, error: Exception | None) -> None:
-        """Take a delivery report of a record that was sent at `sent_s`, seconds by the clock."""
+        """Count a record that was sent at `sent_s` (seconds, by the clock) and is delivered, or
+        failed with `error`."""
         now_s = self._clock()
         if error is not None:
             self.failed += 1
@@ -134,14 +135,14 @@ class Latencies:
 
 
 class Throttle:
-    """Keeps a loop at a rate by pausing; what is too short to sleep is saved up."""
+    """Keeps a loop at a rate by pausing; pauses too short to sleep are saved up."""
 
     def __init__(self, records_per_s: float) -> None:
         self._records_per_s = records_per_s
         self._started_s = time.perf_counter()
 
     def pause(self, sent: int) -> None:
-        """Called after `sent` records: sleeps if they came too fast."""
+        """Called after `sent` records: sleeps if the rate was too high."""
         length_s = pause_s(sent, time.perf_counter() - self._started_s, self._records_per_s)
         if length_s:
             time.sleep(length_s)

@@ -19,10 +19,8 @@ SERVERS_VARIABLE = "FAIRLEAD_BOOTSTRAP_SERVERS"
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command in whose place of each argument that is a dataclass stand its fields, as options.
-
-    typer reads them off the signature, and gives them by name.
-    """
+    """Decorator: replace, in a command's signature, each argument that is a dataclass by its
+    fields, as options. typer reads them off the signature, and passes them by name."""
     groups: dict[str, type] = {}
     options: list[inspect.Parameter] = []
     for one in inspect.signature(command, eval_str=True).parameters.values():

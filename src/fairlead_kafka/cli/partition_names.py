@@ -13,7 +13,8 @@ from fairlead_kafka.client import Admin
 
 
 def named_partitions(admin: Admin, texts: Sequence[str], option: str = "--topic") -> list[TopicPartition]:
-    """The partitions that `TOPIC` and `TOPIC:0,1` name. UsageError for one that is not there."""
+    """The partitions that `TOPIC` and `TOPIC:0,1` name. UsageError, which names the option, for one
+    that does not exist."""
     wanted: dict[str, list[int] | None] = {}
     for text in texts:
         name, colon, numbers = text.partition(":")
@@ -36,7 +37,7 @@ def named_partitions(admin: Admin, texts: Sequence[str], option: str = "--topic"
 
 
 def known_brokers(cluster: ClusterDescription, ids: Collection[int] | None) -> list[int]:
-    """The brokers that were named, or all. UsageError for one that is not there."""
+    """Ids of the brokers that were named, or of all. UsageError for one that does not run."""
     there = sorted(node.node_id for node in cluster.nodes)
     for node_id in ids or ():
         if node_id not in there:

@@ -63,8 +63,8 @@ class Count:
         )
 
     def figures(self, since: Count) -> str:
-        """Totals with rates since then, then the time that went into sharing, and that of fetching
-        with the rates by it."""
+        """The totals, with rates since the Count `since`; then milliseconds of rebalancing since,
+        and of fetching, with the rates in that time. In the columns of kafka-consumer-perf-test."""
         seconds = max(self.at_s - since.at_s, 1e-9)
         sharing_s = self.sharing_s - since.sharing_s
         fetching_s = max(seconds - sharing_s, 1e-9)
@@ -209,8 +209,8 @@ def _read(
     clock: Callable[[datetime], str],
     sharing: Sharing | None,
 ) -> Count:
-    """Read until there are `records`, or nothing came for `timeout_s`, saying every `interval_s`
-    how it goes."""
+    """Read until there are `records`, or nothing came for `timeout_s`, and print a line every
+    `interval_s` seconds. Times are in seconds."""
     count, last, heard_s = Count(start.at_s), start, start.at_s
     while count.records < records:
         table = consumer.poll_table(POLL_S)

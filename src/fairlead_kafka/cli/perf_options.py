@@ -67,8 +67,8 @@ def one_value_each(arguments: Sequence[str], options: Sequence[str]) -> list[str
 
 
 def servers(given: str | None, config: Mapping[str, str]) -> dict[str, str]:
-    """`bootstrap.servers`: that of the option, else that of the configs, else the environment's,
-    else this machine's."""
+    """`bootstrap.servers`: from the option, else the configs, else the environment, else this
+    machine at Kafka's port."""
     default = os.environ.get(SERVERS_VARIABLE, DEFAULT_BOOTSTRAP_SERVERS)
     return {"bootstrap.servers": given or config.get("bootstrap.servers", default)}
 
@@ -98,7 +98,7 @@ def payloads(
     rng: random.Random,
 ) -> list[bytes] | None:
     """The values to choose from: letters A to Z, or those of the file; None: each value is the
-    record's number. ConfigError if unclear."""
+    record's number. ConfigError if the options contradict each other."""
     if (record_size is not None) + (payload_file is not None) + monotonic != 1:
         raise ConfigError(
             "exactly one of --record-size, --payload-file and --payload-monotonic must be given"
@@ -123,8 +123,8 @@ def payloads(
 
 
 def date_formatter(pattern: str) -> Callable[[datetime], str]:
-    """A pattern of Java's SimpleDateFormat, of the letters y M d H m s S and quoted text, as a
-    function. ConfigError for others."""
+    """A function that formats a time by a pattern of Java's SimpleDateFormat, of the letters y M d
+    H m s S and quoted text. ConfigError for other letters."""
     for letter in re.sub(r"'[^']*'", "", pattern):
         if (letter.isalpha() and letter not in "yMdHmsS") or letter == "'":
             raise ConfigError(
@@ -170,5 +170,5 @@ def metric_lines(client_id: str, groups: Mapping[str, object]) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Print a line of results at once: others may be reading them as they come."""
+    """Print a line of results at once: another program may read them as they come."""
     typer.echo(line)

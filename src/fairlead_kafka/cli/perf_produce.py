@@ -32,7 +32,7 @@ TRANSACTION_MS = 3000
 
 
 class Transactions:
-    """One transaction after the other, each of a given length."""
+    """One transaction after the other, each of `transaction_duration_ms`."""
 
     def __init__(self, producer: Producer, duration_ms: int | None) -> None:
         self._producer = producer

@@ -40,7 +40,8 @@ app = typer.Typer(no_args_is_help=True, help="Spark pipelines over topics: write
 
 SAMPLE_LINES = 2_000
 SAMPLE_LINES_PER_S = 0.05
-"""So the sample is a log of eleven hours: ten of them are over, and are written in the first run."""
+"""So the sample is a log of eleven hours: ten of them are over, and are written in the first
+run."""
 ProjectPath = Annotated[
     Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its spark-pipeline.yml.")
 ]
@@ -220,7 +221,8 @@ def watch(
 def _watch(
     runner: Runner, status: Callable[[str], None], every_s: float, runs: int | None
 ) -> RunResult | None:
-    """Run the pipeline until a run fails, `runs` are done, or Ctrl-C. Returns the sum of all runs."""
+    """Run the pipeline until a run fails, `runs` are done, or Ctrl-C. Returns the sum of all
+    runs."""
     from fairlead_kafka.spark.pipelines.running import Refresh
 
     so_far: RunResult | None = None
@@ -245,10 +247,8 @@ def _brief(flow: FlowCounters) -> str:
 
 
 class Overrides(NamedTuple):
-    """Configuration of the command line, which goes over a specification's.
-
-    `values` by key, and what was `typed` for each.
-    """
+    """Configuration from the command line, which replaces a specification's: `values` by key, and
+    the text `typed` for each."""
 
     values: dict[str, str]
     typed: dict[str, str]
@@ -282,7 +282,8 @@ def _refuse_errors(findings: list[Finding]) -> None:
 
 
 def _runnable(path: Path, overrides: Overrides, unchecked: bool) -> tuple[Project, Definitions]:
-    """The project, if it has no errors. Whatever is wrong with it is printed in any case."""
+    """The project and its definitions, if it has no errors; else the command exits with code 1. All
+    findings are printed in any case."""
     project, definitions, findings = _checked(path, overrides, ask=True)
     print_findings(findings, to=errors)
     if not unchecked:
@@ -313,7 +314,8 @@ def _where(master: str | None, remote: str | None, overrides: Overrides) -> Wher
 def _runner(
     project: Project, definitions: Definitions, where: Where
 ) -> Iterator[tuple[Runner, Callable[[str], None]]]:
-    """A runner with progress; Spark's processes end with it."""
+    """A runner, for a `with` block, and a function that shows its progress; Spark's processes end
+    with the block."""
     from fairlead_kafka.cli.spark_end import spark_ended
     from fairlead_kafka.spark.pipelines.running import open_runner
 

@@ -9,8 +9,8 @@ from fairlead_kafka.cli.terminal import errors
 
 
 def need_spark() -> None:
-    """Exit with one line and code 2 where what Spark's pipelines need is not installed, or Spark is
-    too old for them."""
+    """Exit with one line and code 2 if a package that Spark's pipelines need is not installed, or
+    Spark is too old for them."""
     from fairlead_kafka.spark.starting import PIPELINE_PACKAGES, SparkMissing, ensure_installed
     from fairlead_kafka.spark.versions import Feature, SparkUnsupported, refuse
 

@@ -19,7 +19,7 @@ _COLORS = {"error": "red", "warning": "yellow"}
 
 
 def print_findings(findings: list[Finding], to: Console = output) -> None:
-    """Print each finding as two lines: where and what, as compilers write it, and what to do."""
+    """Print each finding as two lines: where and what, as compilers write it, then what to do."""
     for one in findings:
         to.print(
             Text.assemble(
@@ -65,8 +65,8 @@ def print_flows(to: Console, result: RunResult) -> None:
 
 
 def _open_windows(flow: FlowCounters) -> str:
-    """How many rows wait in windows, and until when: it is later records that close them, not the
-    clock."""
+    """A text that says how many rows wait in open windows, and until when: later records close a
+    window, not the clock."""
     rows = f"{flow.waiting:,} {'row waits' if flow.waiting == 1 else 'rows wait'} in open windows"
     if flow.watermark is None:
         return f"{rows}, until records have brought a watermark"
@@ -78,7 +78,7 @@ def _number(value: int | None) -> str:
 
 
 def summed(before: RunResult | None, last: RunResult) -> RunResult:
-    """Two runs as one: counts added up, states and lag those of the last."""
+    """Two runs as one: their counts added up, with the states and the lag of the last."""
     if before is None:
         return last
     earlier = {flow.flow: flow for flow in before.flows}

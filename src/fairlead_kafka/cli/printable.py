@@ -1,4 +1,5 @@
-"""Escapes for what a terminal would act on: names of topics, groups and clients come from strangers."""
+"""Escapes for what a terminal would act on: names of topics, groups and clients come from
+strangers."""
 
 from __future__ import annotations
 
@@ -15,17 +16,20 @@ _LINE = re.compile(f"[\t\n{_COMMANDS}{_ORDER}{_ALONE}]")
 
 
 def printable(text: str) -> str:
-    r"""`text` with what a terminal would act on written as `\x1b` and the like. Lines stay lines."""
+    r"""`text` with characters that a terminal would act on written as `\x1b` and the like. Line
+    ends are kept."""
     return _TEXT.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
-    r"""As `printable`, with `\n` and `\t` for line ends and tabs: a name is no table of its own."""
+    r"""`text` as `printable` gives it, with `\n` and `\t` for line ends and tabs, for names in
+    tables."""
     return _LINE.sub(_escaped, text)
 
 
 def printable_json(text: str) -> str:
-    r"""JSON that says the same, with such characters as `\u001b` and the like."""
+    r"""JSON of the same value, with characters that a terminal would act on as `\u001b` and the
+    like."""
     return _TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

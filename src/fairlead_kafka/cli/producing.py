@@ -156,7 +156,8 @@ def _send_all(producer: Producer, topic: str, read: Read) -> None:
 
 
 def _end_soon(producer: Producer) -> None:
-    """Delivers what was sent before, if that takes but a moment: this is the way out."""
+    """Close the producer within FLUSH_S seconds: records that are not delivered by then are given
+    up."""
     with suppress(TimedOut):
         producer.flush(FLUSH_S)
     producer.close(timeout_s=0)

@@ -30,12 +30,13 @@ def folder() -> Path:
 
 
 def given() -> Mapping[str, str]:
-    """The settings of the file and the profile that this command was given."""
+    """The settings of the file and the profile that the present command was given."""
     return dict(_given)
 
 
 def forget() -> None:
-    """Begin a command: nothing was given yet."""
+    """Forget the settings of an earlier command of this process: the present one was given none
+    yet."""
     _given.clear()
 
 
@@ -54,7 +55,7 @@ def take_profile(name: str | None) -> None:
 
 
 def path_of(name: str) -> Path:
-    """The file of a profile that is there. ConfigError, with the nearest name, if it is not."""
+    """The file of a profile that exists. ConfigError, with the nearest name, if it does not."""
     path = folder() / f"{checked(name)}.properties"
     if not path.exists():
         near = nearest(name, names())
@@ -64,12 +65,12 @@ def path_of(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """The profiles that there are."""
+    """The names of all profiles."""
     return sorted(path.stem for path in folder().glob("*.properties"))
 
 
 def checked(name: str) -> str:
-    """`name`, if a profile may be called so. ConfigError if not."""
+    """`name`, if it is a valid name of a profile. ConfigError if not."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
             f"profile {name!r}: a name is letters, digits, '.', '_' and '-', and begins with a letter or a "

@@ -173,7 +173,7 @@ def list_moves(
 
 
 def _replicas(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas that partitions have now. UsageError for a partition that is not there."""
+    """The replicas that partitions have now. UsageError for a partition that does not exist."""
     wanted = list(partitions)
     described = admin.describe_topics({of.topic for of in wanted})
     found: dict[TopicPartition, tuple[int, ...]] = {}

@@ -20,7 +20,8 @@ VERSION = 1
 
 
 def read_plan(path: Path) -> dict[TopicPartition, tuple[int, ...]]:
-    """A plan from a file. ConfigError says what is wrong in it."""
+    """The plan in a file: {partition: node ids of its replicas}. ConfigError says what is wrong in
+    it."""
     try:
         found = json_object(path.read_text(encoding="utf-8"))
         if found.get("version", VERSION) != VERSION:
@@ -52,7 +53,7 @@ def _texts(value: object) -> Sequence[object]:
 
 
 def plan_text(plan: Plan) -> str:
-    """A plan as it is written: JSON in one line."""
+    """A plan as a text: JSON in one line, as Kafka's tool takes it."""
     rows = [
         {"topic": of.topic, "partition": of.partition, "replicas": list(replicas)}
         for of, replicas in sorted(plan.items())
@@ -61,7 +62,8 @@ def plan_text(plan: Plan) -> str:
 
 
 def spread(current: Plan, racks: Mapping[int, str | None]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Replicas for the partitions of `current` on the brokers of `racks`, as many of each as before.
+    """Replicas for the partitions of `current` on the brokers of `racks`, as many of each as
+    before.
 
     Leaders and replicas are spread evenly, partition after partition in order. A broker that has
     none of a partition's racks comes first, where all brokers name theirs (KIP-36). Where two are
@@ -96,7 +98,7 @@ def spread(current: Plan, racks: Mapping[int, str | None]) -> dict[TopicPartitio
 
 
 def moved(current: Plan, plan: Plan) -> dict[TopicPartition, tuple[int, ...]]:
-    """The part of a plan that changes something."""
+    """The part of a plan that differs from `current`."""
     return {of: replicas for of, replicas in plan.items() if current.get(of) != replicas}
 
 

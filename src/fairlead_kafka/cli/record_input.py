@@ -32,7 +32,7 @@ Read = Callable[[bytes, int], Outgoing]
 
 
 class Encoders(NamedTuple):
-    """How keys and values are made of text."""
+    """The functions that make keys and values from texts, and the names of their formats."""
 
     topic: str
     key: Encode
@@ -41,7 +41,8 @@ class Encoders(NamedTuple):
     value_format: Format
 
     def made(self, text: bytes | None, field: MessageField, number: int) -> bytes | None:
-        """A key or value of line `number`; None of None. InvalidRecord if it does not parse."""
+        """The bytes of a key or value (`field`) in line `number`, made from its text; None for
+        None. InvalidRecord if the text does not fit the format."""
         if text is None:
             return None
         encode = self.key if field is MessageField.KEY else self.value
@@ -66,7 +67,8 @@ def header_pairs(texts: list[str] | None) -> Headers:
 
 
 def plain_lines(usual: Outgoing, separator: bytes | None, null: bytes | None, encoders: Encoders) -> Read:
-    """Lines as values, with the key before the separator if there is one; `null` stands for null."""
+    """A function that makes a record of a line: its value, with the key before the separator if
+    there is one; the text `null` stands for null. Other fields are those of `usual`."""
 
     def read(line: bytes, number: int) -> Outgoing:
         key, value = usual.key, line
@@ -86,8 +88,8 @@ def plain_lines(usual: Outgoing, separator: bytes | None, null: bytes | None, en
 
 
 def json_lines(usual: Outgoing, encoders: Encoders) -> Read:
-    """Lines as JSON objects, as `fairlead consume --json` writes them; what a line does not say is
-    as in `usual`."""
+    """A function that makes a record of a line that is a JSON object, as `fairlead consume --json`
+    writes it; fields that a line lacks are those of `usual`."""
 
     def read(line: bytes, number: int) -> Outgoing:
         what = f"line {number} of standard input"

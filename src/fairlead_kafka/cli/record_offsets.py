@@ -28,7 +28,7 @@ _YEAR_DIGITS = 4
 
 
 class OffsetSpec(NamedTuple):
-    """An offset as it was written. `way`: beginning, end, offset, before_end or time."""
+    """An offset as the command line gives it. `way`: beginning, end, offset, before_end or time."""
 
     way: str
     value: int = 0
@@ -50,7 +50,7 @@ def parse_offset(text: str, option: str) -> OffsetSpec:
 
 
 def time_ms(text: str, what: str) -> int:
-    """A time in ms since 1970: as such a number, or as ISO 8601, in UTC if it names no zone.
+    """A time in ms since 1970, from such a number or from ISO 8601, in UTC if it names no zone.
     ConfigError if it is neither."""
     number = whole_number(text)
     if number is not None and len(text) > _YEAR_DIGITS:
@@ -70,10 +70,8 @@ def time_ms(text: str, what: str) -> int:
 def resolve(
     consumer: Consumer, spec: OffsetSpec, partitions: Sequence[TopicPartition], option: str, bounded: bool
 ) -> dict[TopicPartition, int]:
-    """The offset in each partition.
-
-    `bounded`: one outside of a log is moved to its nearer end, and that is said.
-    """
+    """The offset that `spec` means in each partition. `bounded`: an offset outside of a log is
+    moved to its nearer end, and a line says so."""
     ends = consumer.end_offsets(partitions)
     if spec.way == "end":
         return ends

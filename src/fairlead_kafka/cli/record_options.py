@@ -53,7 +53,8 @@ class FormatOptions:
     ] = None
 
     def schemas(self) -> Schemas:
-        """The places of Avro's schemas. ConfigError for settings of a registry that is not named."""
+        """The source of Avro's schemas: a Schema Registry or files. ConfigError for settings of a
+        registry that is not named."""
         given = settings(self.registry_property, "--registry-property")
         if given and self.schema_registry is None:
             raise ConfigError("--registry-property: name the registry with --schema-registry URL")

@@ -23,14 +23,14 @@ _TIMESTAMP_TYPES = {0: "create", 1: "log_append"}
 
 
 class Decoders(NamedTuple):
-    """How keys and values are shown, and what stands for null."""
+    """The functions that show keys and values, and the text for null."""
 
     key: Decode
     value: Decode
     null: bytes = b""
 
     def shown(self, record: AnyRecord, field: MessageField) -> Shown:
-        """A record's key or value. InvalidRecord if it does not parse."""
+        """A record's key or value (`field`) as it is shown. InvalidRecord if it does not parse."""
         data: bytes | None = record.key if field is MessageField.KEY else record.value
         if data is None:
             return Shown(self.null, None)
@@ -46,7 +46,8 @@ Print = Callable[["AnyRecord", Decoders], bytes]
 
 
 def lines(separator: bytes | None) -> Print:
-    """The value in a line, with the key before it if there is a separator."""
+    """A function that prints a record as a line: its value, with the key and the separator before
+    it if there is one."""
 
     def show(record: AnyRecord, decoders: Decoders) -> bytes:
         value = decoders.shown(record, MessageField.VALUE).plain + b"\n"
@@ -100,8 +101,8 @@ _PARTS: Mapping[str, Print] = {
 
 
 def formatted(text: str) -> Print:
-    """Records in a format of kcat's: %s value, %k key, %o offset and so on. ConfigError for a token
-    that there is not."""
+    """A function that prints a record in a format of kcat's: %s value, %k key, %o offset and so on.
+    ConfigError for a token that there is not."""
     parts: list[Print] = []
     position = 0
 

@@ -1,4 +1,5 @@
-"""Keys and values on the command line: bytes to text and back, in the format that an option names."""
+"""Keys and values on the command line: bytes to text and back, in the format that an option
+names."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Schemas(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A key or value, as it is shown."""
+    """A key or value as it is shown: the bytes printed in a plain line, and the value for JSON."""
 
     plain: bytes
     """In lines and formats."""
@@ -54,10 +55,8 @@ Encode = Callable[[bytes, SerializationContext], bytes]
 
 
 def decoder(form: Format, field: MessageField, schemas: Schemas) -> Decode:
-    """Shows keys or values of a format. What it is given and does not parse raises ValueError.
-
-    ConfigError if the format needs what is not given.
-    """
+    """A function that shows keys or values of a format; it raises ValueError for bytes that do not
+    parse. ConfigError if the format needs a schema that is not given."""
     if form is Format.BYTES:
         return lambda data, _context: Shown(data, in_json(data))
     if form is Format.HEX:
@@ -80,11 +79,9 @@ def decoder(form: Format, field: MessageField, schemas: Schemas) -> Decode:
 
 
 def encoder(form: Format, field: MessageField, schemas: Schemas) -> Encode:
-    """Makes keys or values of a format from text. What it is given and does not parse raises
-    ValueError or TypeError.
-
-    ConfigError if the format needs what is not given.
-    """
+    """A function that makes keys or values of a format from texts; it raises ValueError or
+    TypeError for a text that does not fit. ConfigError if the format needs a schema that is not
+    given."""
     if form is Format.BYTES:
         return lambda text, _context: text
     if form is Format.HEX:
@@ -164,7 +161,7 @@ def in_json(value: object) -> object:
 def from_json(value: object, form: Format) -> bytes | None:
     """The text, of a key or value in JSON, that the encoder of its format takes; None for null.
 
-    ValueError for what that cannot be.
+    ValueError for a value that the format does not have.
     """
     if value is None:
         return None
@@ -183,6 +180,6 @@ def from_json(value: object, form: Format) -> bytes | None:
 
 
 def complaint(what: str, error: Exception, instead: str) -> FairleadError:
-    """The error for a key or value that does not fit its format."""
+    """The error for a key or value (`what`) that does not fit its format; `instead` is advice."""
     said = str(error) if isinstance(error, FairleadError) else f"{type(error).__name__}: {error}"
     return InvalidRecord(f"{what}: {said}; {instead}")

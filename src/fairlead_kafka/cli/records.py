@@ -180,7 +180,8 @@ def _print_all(records: Iterator[Record], show: Print, decoders: Decoders) -> No
 
 
 def _print(as_json: bool, form: str | None, key_separator: str | None) -> Print:
-    """How records are printed. ConfigError for more than one way."""
+    """The function that prints a record as the options say. ConfigError if they ask for more than
+    one way."""
     given = {"--json": as_json, "--format": form is not None, "--key-separator": key_separator is not None}
     chosen = [name for name, one in given.items() if one]
     if len(chosen) > 1:
@@ -226,8 +227,8 @@ def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> list[T
 
 
 def _polled(consumer: Consumer, max_records: int | None, over: Callable[[], bool]) -> Iterator[Record]:
-    """Records until so many, or `over`. No more are polled than are wanted: a group counts what was
-    polled as read."""
+    """Records, until there are `max_records` or `over()` is true. No more are polled than are
+    wanted, for a group counts polled records as read."""
     left = max_records
     while left != 0 and not over():
         records = consumer.poll(POLL_S, left)
@@ -243,7 +244,7 @@ def _never() -> bool:
 
 
 def _until(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator[Record]:
-    """Records before `ends`, until all partitions are there."""
+    """Records below the offsets `ends`, until the positions of all partitions have reached them."""
     while any(consumer.position(one) < end for one, end in ends.items()):
         records = consumer.poll(POLL_S)
         for record in records:
@@ -254,8 +255,8 @@ def _until(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Iterator[R
 
 
 def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Callable[[], bool]:
-    """Whether the group has read everything that there is now: this member what is its share, the
-    others what they committed."""
+    """A function that is true once the group has read all records that there are now: this member
+    by its positions, the others by their committed offsets."""
     ends = consumer.end_offsets(partitions)
 
     def over() -> bool:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 """How long one poll waits; Ctrl-C is heard in between."""
 LONG_WAIT_S = 10.0
-"""Seconds without a record after which the user is told if no partition was assigned: longer than two
-heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""
+"""Seconds without a record after which the user is told if no partition was assigned: longer than
+two heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""
 _RESET = "share.auto.offset.reset"
 _STATE_TOPIC = "__share_group_state"
 
@@ -47,10 +47,8 @@ def consume_share(
     show: Callable[[ShareRecord], None],
     from_beginning: bool,
 ) -> None:
-    """Print records as a member of a share group, up to so many, until Ctrl-C.
-
-    What is written is accepted, and the rest released.
-    """
+    """Print records as a member of a share group, `max_records` of them at most, until Ctrl-C.
+    Records that were printed are accepted, all others released."""
     shown = 0
     group = str(settings["group.id"])
     known = {key.name for key in CLIENT_CONFIGS.scope("admin")}
@@ -91,10 +89,10 @@ def consume_share(
 
 
 def begin_group(admin: Admin, group: str, topic: str, from_beginning: bool) -> None:
-    """Say where a share group begins in a topic that is new to it. `from_beginning`: have the group's
-    config say that it is the first record.
+    """Print a line about where a share group begins in a topic that is new to it.
 
-    A user who may not ask is told nothing; one who may not change the config gets the broker's error.
+    `from_beginning`: set the group's config, so that it is the first record; BrokerError if the
+    user may not. A user who may not look the group up gets no line.
     """
     resource = ConfigResource.group(group)
     if from_beginning:
@@ -120,7 +118,8 @@ def begin_group(admin: Admin, group: str, topic: str, from_beginning: bool) -> N
 
 
 def explain_wait(admin: Admin, group: str, topic: str) -> None:
-    """Say why a share group gets no records, if it is that it has no partitions of the topic."""
+    """Print why a share group gets no records, if the reason is that no member has a partition of
+    the topic."""
     try:
         members = admin.describe_share_groups([group])[group].members
         if any(of.topic == topic for member in members for of in member.assignment):

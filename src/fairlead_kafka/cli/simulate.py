@@ -72,7 +72,8 @@ def simulate(
 
 
 def _summary(reports: Sequence[Mapping[str, Json]]) -> str:
-    """A sentence on all reports: how many seeds ran, how many violated, planted bugs that were noticed."""
+    """A sentence on all reports: how many seeds ran, how many violated, planted bugs that were
+    noticed."""
     seeds, violated = (
         sum(integer_at(report, "seeds") for report in reports),
         sum(integer_at(report, "violations") for report in reports),
@@ -91,7 +92,8 @@ def _summary(reports: Sequence[Mapping[str, Json]]) -> str:
 
 
 def _every_so_often(status: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on each tenth status where there is no terminal: each would be a line there."""
+    """A function that passes on every status to a terminal, but only each tenth elsewhere, where
+    each is a line."""
     reported: list[str] = []
 
     def report_every_tenth(text: str) -> None:
@@ -103,6 +105,6 @@ def _every_so_often(status: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def _together(reports: Sequence[Mapping[str, Json]]) -> JsonObject:
-    """One report of several worlds: sums, and each world's own."""
+    """One report of several worlds: the sums, and each world's own report."""
     summed = {key: sum(number_at(report, key) for report in reports) for key in _COUNTED if key != "world"}
     return {"world": "all", **summed, "worlds": reports}

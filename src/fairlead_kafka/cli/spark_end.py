@@ -23,8 +23,8 @@ LOOK_EVERY_S = 0.05
 
 @contextmanager
 def spark_ended() -> Iterator[None]:
-    """Ends, on the way out, the processes that this one has started inside the block, and waits for
-    them. Py4J's log records are not shown from then on."""
+    """Context manager: at the end of the block, end the processes that this one has started in it,
+    and wait for them. Py4J's log records are not shown from then on."""
     before = _children()
     # For the rest of the process: a call that another thread is still in fails when the JVM ends.
     # With it Py4J gives the root logger a handler, to which all of its records would go.
@@ -37,8 +37,8 @@ def spark_ended() -> Iterator[None]:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a log record is not Py4J's. Py4J logs a traceback through the root logger when Ctrl-C
-    or the end of the JVM meets it in a call, and the caller gets an exception anyway."""
+    """True if a log record is not Py4J's. (When Ctrl-C or the JVM's end interrupts a call, Py4J
+    logs a traceback to the root logger, although the caller gets an exception.)"""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

@@ -20,8 +20,8 @@ class FittingTable(Table):
     """A table without lines. Its columns wrap between words; if that does not fit, each row is a
     block of its own.
 
-    A block is the row's first cell and below it, indented, each column's name and value, as many to
-    a line as fit.
+    A block has the row's first cell and, below it and indented, each column's name and value, as
+    many in a line as fit.
     """
 
     def __init__(self, *headers: str, title: str | None = None) -> None:
@@ -43,10 +43,8 @@ class FittingTable(Table):
             yield from self._block(row, options.max_width)
 
     def _widths(self, console: Console, options: ConsoleOptions) -> list[int] | None:
-        """Width of each column, None if words would have to be cut.
-
-        It is the longest word at least, and the longest cell where there is room.
-        """
+        """Width of each column, in characters: the longest word at least, and the longest cell if
+        there is room. None if words would have to be cut."""
         unbounded = options.update(max_width=_UNBOUNDED_WIDTH)
         measured = [
             [Measurement.get(console, unbounded, _text(cell)) for cell in (column.header, *column.cells)]
@@ -85,6 +83,6 @@ class FittingTable(Table):
 
 
 def _text(cell: RenderableType) -> Text:
-    """The text of a cell: as it is, or with the markup of a `str`. Names come as `Text`, for they
-    may look like markup, or end with a backslash."""
+    """The text of a cell: as it is, or with the markup of a `str`. (Names are `Text`, for they may
+    look like markup, or end with a backslash.)"""
     return cell if isinstance(cell, Text) else Text.from_markup(str(cell), emoji=False)

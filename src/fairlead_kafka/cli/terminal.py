@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 UNBOUNDED_WIDTH = 100_000
-"""Columns where there is no terminal: what is written to a file or a pipe is never cut or wrapped."""
+"""Columns where there is no terminal: what is written to a file or a pipe is never cut or
+wrapped."""
 MOST_NUMBER = 2**63 - 1
 """The largest number of Kafka's protocol (int64). Python itself reads at most 4,300 digits."""
 _SHOWN_CHARACTERS = 200
@@ -70,8 +71,8 @@ errors = cast("Console", _FirstUse(stderr=True))
 
 
 def _check_json_file(target: str | None) -> str | None:
-    """Said before the work starts: nobody wants to hear after ten minutes that the report cannot be
-    written."""
+    """The target of `--json`, checked before the work starts: a usage error if the report could not
+    be written there."""
     if target is None or target == "-":
         return target
     path = Path(target)
@@ -118,8 +119,8 @@ def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, s
 def print_each(
     done: str, call: Callable[[], Mapping[K, object]], named: Callable[[K], object] = lambda item: item
 ) -> None:
-    """Say of each item of `call` that `done` was done to it, even if others failed: ItemsFailed is
-    raised after that."""
+    """Call `call` and print a line for each item that `done` was done to, also if others failed;
+    ItemsFailed is raised afterwards."""
     failed: ItemsFailed | None = None
     try:
         results = call()
@@ -172,8 +173,8 @@ def _write(text: str, target: str) -> None:
 
 
 def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
-    """Integers separated by commas, each once; none of None. ConfigError for anything else, and
-    below `least`."""
+    """The integers in `value`, separated by commas, each once; none for None. ConfigError, which
+    names the option, for anything else, and for numbers below `least`."""
     parts = [] if values is None else [value.strip() for value in values.split(",")]
     found = [number for part in parts if (number := whole_number(part)) is not None and number >= least]
     if len(found) < len(parts):
@@ -204,8 +205,8 @@ def counted(records: int) -> str:
 def rows_table(rows: Sequence[Mapping[str, object]], thousands: bool = False) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right.
 
-    With `thousands` these are marked, 1,000: for what is measured. Ports, ids and offsets are typed
-    again, so they stand plain.
+    With `thousands`, for measured values, numbers are written as 1,000. Without, they are plain, so
+    that ports, ids and offsets can be copied.
     """
     from rich.text import Text
 
@@ -233,8 +234,8 @@ def _shown(value: object, thousands: bool) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Shows what is going on, on standard error; call the value with a new text. Plain lines where
-    there is no terminal."""
+    """Context manager: show `text`, what is going on, on standard error. The block's value is a
+    function that changes the text. Without a terminal each text is a plain line."""
     from rich.text import Text
 
     if errors.is_terminal:

@@ -218,7 +218,8 @@ def _looked_at(admin: Admin, topics: list[str] | None, broker: int | None) -> li
 
 
 def _at(admin: Admin, of: TopicPartition, start_offset: int) -> AbortTransaction:
-    """The transaction that begins at an offset. UsageError if there is none."""
+    """The open transaction that begins at `start_offset` of a partition. UsageError if there is
+    none."""
     states = admin.describe_producers([of])[of]
     for one in states:
         if one.transaction_start_offset == start_offset:
@@ -242,7 +243,8 @@ def _hanging_row(of: TopicPartition, one: ProducerState) -> dict[str, object]:
 
 
 def _time(milliseconds: int) -> str | None:
-    """A time as text, in UTC to the millisecond; None for none (-1)."""
+    """A time, in milliseconds since 1970, as text, in UTC to the millisecond; None for -1, which is
+    none."""
     if milliseconds < 0:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

@@ -126,8 +126,8 @@ def remove(
 
 
 def _remove(admin: Admin, users: list[str], chosen: list[ScramMechanism]) -> dict[str, None]:
-    """Take passwords back. ItemsFailed names the users that have none, and has the others in its
-    results."""
+    """Delete the users' passwords: all, or those of the mechanisms `chosen`. ItemsFailed names the
+    users that have none; its results have the others."""
     missing: ItemsFailed | None = None
     wanted = [UserScramCredentialDeletion(user, each) for user in users for each in chosen]
     if not chosen:
@@ -154,7 +154,7 @@ def _mechanisms(names: list[str] | None) -> list[ScramMechanism]:
 def _referred(reference: str) -> Secret:
     """The secret that a reference stands for.
 
-    ConfigError for a password itself, which is not repeated.
+    ConfigError for a password in place of a reference; the text does not repeat it.
     """
     from fairlead_kafka.security.references import references, resolve
 
@@ -167,7 +167,8 @@ def _referred(reference: str) -> Secret:
 
 
 def _asked(user: str) -> Secret:
-    """The password, typed twice, or the first line of standard input. UsageError if there is none."""
+    """The password, typed twice, or the first line of standard input. UsageError if there is
+    none."""
     if not sys.stdin.isatty():
         line = sys.stdin.readline().rstrip("\r\n")
         if not line:

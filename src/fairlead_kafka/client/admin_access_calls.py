@@ -26,7 +26,7 @@ from fairlead_kafka.client.hosting import Offload, Steps, wait_for
 
 class AccessCalls:
     """Calls about ACLs, SCRAM passwords and client quotas, as steps; `Admin` has what each does.
-    `offload` runs work on a thread."""
+    `offload` runs slow work on a thread, so that an event loop goes on."""
 
     def __init__(self, performing: Performing, offload: Offload | None) -> None:
         self.check = performing.check
@@ -36,14 +36,16 @@ class AccessCalls:
     def create_acls(
         self, bindings: Iterable[AclBinding], timeout_s: float | None
     ) -> Steps[dict[AclBinding, None]]:
-        """Add entries of access control lists."""
+        """Add entries of access control lists; see `Admin.create_acls` for results, time-out and
+        errors."""
         wanted = [AclBinding(*each) for each in bindings]
         for number, one in enumerate(wanted):
             check_binding(f"create_acls: bindings[{number}]", one)
         return self._perform("creating ACLs", wanted, lambda _: admin.create_acls(wanted), timeout_s)
 
     def describe_acls(self, filter: AclFilter, timeout_s: float | None) -> Steps[list[AclBinding]]:
-        """List entries of access control lists."""
+        """List entries of access control lists; see `Admin.describe_acls` for results, time-out and
+        errors."""
         wanted = AclFilter(*filter)
         check_filter("describe_acls: filter", wanted)
         return self._perform("describing ACLs:", [wanted], lambda _: admin.describe_acls(wanted), timeout_s)
@@ -51,7 +53,8 @@ class AccessCalls:
     def delete_acls(
         self, filters: Iterable[AclFilter], timeout_s: float | None
     ) -> Steps[dict[AclFilter, list[AclBinding]]]:
-        """Delete entries of access control lists."""
+        """Delete entries of access control lists; see `Admin.delete_acls` for results, time-out and
+        errors."""
         wanted = [AclFilter(*each) for each in filters]
         for number, one in enumerate(wanted):
             check_filter(f"delete_acls: filters[{number}]", one)
@@ -60,7 +63,8 @@ class AccessCalls:
     def describe_user_scram_credentials(
         self, users: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, list[ScramCredentialInfo]]]:
-        """Describe users' SCRAM credentials."""
+        """Describe users' SCRAM credentials; see `Admin.describe_user_scram_credentials` for
+        results, time-out and errors."""
         wanted = distinct("describe_user_scram_credentials", users)
         script = admin.describe_user_scram_credentials(wanted)
         return self._perform("describing credentials of users", wanted, lambda _: script, timeout_s)
@@ -70,7 +74,8 @@ class AccessCalls:
         alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
         timeout_s: float | None,
     ) -> Steps[dict[str, None]]:
-        """Set and delete SCRAM passwords. An async client hashes them on a thread."""
+        """Set and delete SCRAM passwords. An async client hashes them on a thread. See
+        `Admin.alter_user_scram_credentials` for results, time-out and errors."""
         self.check()
         wanted = list(alterations)
         for number, one in enumerate(wanted):
@@ -96,7 +101,8 @@ class AccessCalls:
     def describe_client_quotas(
         self, filter: ClientQuotaFilter, timeout_s: float | None
     ) -> Steps[dict[ClientQuotaEntity, dict[str, float]]]:
-        """Describe client quotas."""
+        """Describe client quotas; see `Admin.describe_client_quotas` for results, time-out and
+        errors."""
         wanted = checked_quota_filter("describe_client_quotas: filter", filter)
         return self._perform(
             "describing client quotas", (), lambda _: admin.describe_client_quotas(wanted), timeout_s
@@ -108,7 +114,8 @@ class AccessCalls:
         validate_only: bool,
         timeout_s: float | None,
     ) -> Steps[dict[ClientQuotaEntity, None]]:
-        """Set and delete client quotas."""
+        """Set and delete client quotas; see `Admin.alter_client_quotas` for results, time-out and
+        errors."""
         for entity, quotas in changes.items():
             check_quotas("alter_client_quotas", entity, quotas)
         script = admin.alter_client_quotas(changes, validate_only=validate_only)

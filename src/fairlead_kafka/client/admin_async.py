@@ -296,12 +296,12 @@ class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
     ) -> dict[PreparedTransaction, None]:
         """Commit or abort transactions that `Producer.prepare_transaction` has left open.
 
-        Another process may do that too. The same call may be repeated, as after a crash or a lost answer.
-        ItemsFailed names those that could not be ended like that: INVALID_TXN_STATE for one that
-        has ended the other way, as one that was open for longer than transaction.timeout.ms;
+        Another process may do that too. The same call may be repeated, as after a crash or a lost
+        answer. ItemsFailed names those that could not be ended like that: INVALID_TXN_STATE for one
+        that has ended the other way, as one that was open for longer than transaction.timeout.ms;
         PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if a newer producer has its transactional id, and
-        from brokers before Kafka 4 after the time-out too; INVALID_PRODUCER_ID_MAPPING if it is forgotten
-        (transactional.id.expiration.ms). The others have ended then.
+        from brokers before Kafka 4 after the time-out too; INVALID_PRODUCER_ID_MAPPING if it is
+        forgotten (transactional.id.expiration.ms). The others have ended then.
         """
         return await self._run(self._calls.transactions.end_transactions(transactions, commit, timeout_s))
 

@@ -28,8 +28,8 @@ from fairlead_kafka.client.hosting import Offload, Opener, open_host
 
 
 class AdminCalls:
-    """The parts of an admin client, for any number of threads or tasks. `offload` runs work on a
-    thread."""
+    """The parts of an admin client, for any number of threads or tasks. `offload` runs slow work on
+    a thread, so that an event loop goes on."""
 
     def __init__(
         self, config: Mapping[str, object], offload: Offload | None = None, opener: Opener = open_host

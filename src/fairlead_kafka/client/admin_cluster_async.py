@@ -36,9 +36,10 @@ class AsyncClusterAdmin(Awaiting):
     ) -> dict[TopicPartition, None]:
         """Elect leaders of partitions (None: of all that need it). Returns those that were elected.
 
-        PREFERRED gives leadership back to the first replica, if it is in sync; UNCLEAN lets one lead
-        that is not, where no other is alive, and loses what that one lacks. ItemsFailed names
-        partitions for which there was nothing to do (ELECTION_NOT_NEEDED) or nobody to elect."""
+        PREFERRED gives leadership back to the first replica, if it is in sync; UNCLEAN lets one
+        lead that is not, where no other is alive, and loses what that one lacks. ItemsFailed names
+        partitions for which there was nothing to do (ELECTION_NOT_NEEDED) or nobody to elect.
+        """
         return await self._run(self._calls.cluster.elect_leaders(election_type, partitions, timeout_s))
 
     async def alter_partition_reassignments(
@@ -55,8 +56,8 @@ class AsyncClusterAdmin(Awaiting):
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Partitions that are on the move, of all or of these: where they are, and which replicas come
-        and go."""
+        """Partitions that are on the move, of all or of these: where they are, and which replicas
+        come and go."""
         return await self._run(self._calls.cluster.list_partition_reassignments(partitions, timeout_s))
 
     async def alter_replica_log_dirs(
@@ -71,7 +72,8 @@ class AsyncClusterAdmin(Awaiting):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
-        """Producers that write to partitions with ids, as the partitions' leaders know them (KIP-664)."""
+        """Producers that write to partitions with ids, as the partitions' leaders know them
+        (KIP-664)."""
         return await self._run(self._calls.transactions.describe_producers(partitions, timeout_s))
 
     async def abort_transaction(
@@ -86,8 +88,8 @@ class AsyncClusterAdmin(Awaiting):
     async def fence_producers(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, FencedProducer]:
-        """Fence the producers of transactional ids: what they have open is aborted, and they can write no
-        more. Returns the producer id and epoch that each has now."""
+        """Fence the producers of transactional ids: what they have open is aborted, and they can
+        write no more. Returns the producer id and epoch that each has now."""
         return await self._run(self._calls.transactions.fence_producers(transactional_ids, timeout_s))
 
     async def force_terminate_transaction(
@@ -114,8 +116,8 @@ class AsyncClusterAdmin(Awaiting):
     async def list_config_resources(
         self, types: Iterable[ResourceType] = (), timeout_s: Seconds | None = None
     ) -> list[ConfigResource]:
-        """Everything that has configs, of these types or of all (KIP-1142): topics, brokers, groups,
-        subscriptions to clients' metrics. Before Kafka 4.1 only the last."""
+        """Everything that has configs, of these types or of all (KIP-1142): topics, brokers,
+        groups, subscriptions to clients' metrics. Before Kafka 4.1 only the last."""
         return await self._run(self._calls.topics.list_config_resources(types, timeout_s))
 
     async def describe_features(self, timeout_s: Seconds | None = None) -> FeatureMetadata:
@@ -144,5 +146,6 @@ class AsyncClusterAdmin(Awaiting):
         await self._run(self._calls.cluster.update_features(levels, upgrade_type, validate_only, timeout_s))
 
     async def describe_metadata_quorum(self, timeout_s: Seconds | None = None) -> QuorumInfo:
-        """Describe the quorum of controllers: leader, voters, observers, and how far each is (KIP-836)."""
+        """Describe the quorum of controllers: leader, voters, observers, and how far each is
+        (KIP-836)."""
         return await self._run(self._calls.cluster.describe_metadata_quorum(timeout_s))

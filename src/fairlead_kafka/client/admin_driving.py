@@ -1,8 +1,8 @@
 """How `Admin` and `AsyncAdmin` drive the steps of a call.
 
-Each of them has more than forty methods. Those about the cluster and about share groups stand in classes
-of their own, of which `Admin` and `AsyncAdmin` inherit: all of them in one class would be too long a
-file, and methods that only hand on to another object would have each signature twice.
+Each of them has more than forty methods. Those about the cluster and about share groups stand in
+classes of their own, of which `Admin` and `AsyncAdmin` inherit: all of them in one class would be
+too long a file, and methods that only hand on to another object would have each signature twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Blocking:
-    """Drives a call's steps on the calling thread."""
+    """Base of classes whose calls block: each call's steps are driven on the calling thread."""
 
     _calls: AdminCalls
 
@@ -26,7 +26,8 @@ class Blocking:
 
 
 class Awaiting:
-    """Drives a call's steps on the running event loop."""
+    """Base of classes whose calls are coroutines: each call's steps are driven on the running event
+    loop."""
 
     _calls: AdminCalls
 

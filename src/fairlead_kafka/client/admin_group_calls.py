@@ -30,7 +30,7 @@ class GroupCalls:
         timeout_s: float | None,
         protocol_types: Iterable[str],
     ) -> Steps[dict[str, GroupListing]]:
-        """List groups."""
+        """List groups; see `Admin.list_groups` for results, time-out and errors."""
         wanted = (distinct("list_groups", each) for each in (states, types, protocol_types))
         script = admin.list_groups(*wanted)
         return self._perform("listing groups", (), lambda _: script, timeout_s)
@@ -38,7 +38,7 @@ class GroupCalls:
     def describe_groups(
         self, group_ids: Iterable[str], timeout_s: float | None, operations: bool
     ) -> Steps[dict[str, GroupDescription]]:
-        """Describe groups."""
+        """Describe groups; see `Admin.describe_groups` for results, time-out and errors."""
         wanted = distinct("describe_groups", group_ids)
 
         def make(metadata: Metadata) -> AdminScript[dict[str, GroupDescription]]:
@@ -47,7 +47,7 @@ class GroupCalls:
         return self._perform("describing groups", wanted, make, timeout_s)
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
-        """Delete groups."""
+        """Delete groups; see `Admin.delete_groups` for results, time-out and errors."""
         wanted = distinct("delete_groups", group_ids)
         return self._perform(
             "deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s
@@ -56,7 +56,8 @@ class GroupCalls:
     def remove_members(
         self, group_id: str, instance_ids: Iterable[str] | None, reason: str, timeout_s: float | None
     ) -> Steps[dict[str, None]]:
-        """Remove members of a group."""
+        """Remove members of a group; see `Admin.remove_members` for results, time-out and
+        errors."""
         wanted = None if instance_ids is None else distinct("remove_members", instance_ids)
         return self._perform(
             f"removing members of group {group_id}",
@@ -68,7 +69,8 @@ class GroupCalls:
     def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool, timeout_s: float | None
     ) -> Steps[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
-        """List committed offsets."""
+        """List committed offsets; see `Admin.list_group_offsets` for results, time-out and
+        errors."""
         wanted = distinct("list_group_offsets", group_ids)
         return self._perform(
             "listing offsets of groups",
@@ -83,7 +85,8 @@ class GroupCalls:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         timeout_s: float | None,
     ) -> Steps[dict[TopicPartition, None]]:
-        """Set committed offsets."""
+        """Set committed offsets; see `Admin.alter_group_offsets` for results, time-out and
+        errors."""
         wanted = as_offsets("alter_group_offsets", offsets)
         return self._perform(
             f"setting offsets of group {group_id}",
@@ -95,7 +98,8 @@ class GroupCalls:
     def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
-        """Delete committed offsets."""
+        """Delete committed offsets; see `Admin.delete_group_offsets` for results, time-out and
+        errors."""
         wanted = [TopicPartition(*each) for each in partitions]
         return self._perform(
             f"deleting offsets of group {group_id}",

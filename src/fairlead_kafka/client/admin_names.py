@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Counterpart(NamedTuple):
-    """Our method for one of Java's, or why there is none; `since`: the release that has it first."""
+    """Our method for one of Java's `Admin`, or why there is none; `since`: the first release of
+    Kafka that has Java's."""
 
     ours: str
     since: str = "0.1.0"

@@ -1,4 +1,5 @@
-"""`Performing`: how the calls of an admin client have its machine run a script, and for how long."""
+"""`Performing`: how the calls of an admin client have its machine run a script, and for how
+long."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ T = TypeVar("T")
 
 
 class Performing:
-    """An admin client's host and settings, and whether it is closed. All its calls have the same
-    one, for any number of threads or tasks."""
+    """An admin client's host and settings, and whether the client is closed. All parts of the
+    client share one object; any number of threads or tasks may use it."""
 
     def __init__(self, host: Host[AdminMachine], settings: Settings) -> None:
         self.host = host
@@ -58,12 +59,13 @@ class Performing:
         return connect(self.host, self.settings, timeout_s)
 
     def check(self) -> None:
-        """Raise UsageError if closed."""
+        """Raise UsageError if the client is closed."""
         if self.closed:
             raise closed("admin client")
 
     def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
-        """The id under which metrics are pushed (KIP-714)."""
+        """The id under which a client's metrics are pushed (KIP-714); see `client_instance_id` for
+        time-out and errors."""
         self.check()
         return instance_id(self.host, self._seconds(timeout_s))
 
@@ -82,7 +84,8 @@ class Performing:
         self.host.close(CLOSE_S)
 
     def abandon(self) -> None:
-        """End the thread of a client that was dropped without `close` (`hosting.end_with`)."""
+        """End the thread of a client object that was dropped without `close`; `hosting.end_with`
+        has this called."""
         if self.closed or self.host.forked:
             return
         self.closed = True
@@ -94,10 +97,8 @@ class Performing:
         )
 
     def timeout_ms(self, timeout_s: float | None) -> int:
-        """Ms that a broker may take: as the caller allows, at most request.timeout.ms.
-
-        So an answer comes before the request is given up.
-        """
+        """Milliseconds that a broker may take for a call: `timeout_s` (seconds), but at most
+        request.timeout.ms, so that an answer comes before the request is given up."""
         return int(min(self._seconds(timeout_s) * 1000, self.settings["request.timeout.ms"]))
 
     def perform(
@@ -108,9 +109,10 @@ class Performing:
         timeout_s: float | None,
         topics: Sequence[str] = (),
     ) -> Steps[T]:
-        """Perform the script that `make` returns; `what` and `items` name it in errors.
+        """The result of the script that `make` returns; `what` and `items` name it in errors.
 
-        `topics` have to be in the metadata while it runs.
+        `topics` have to be in the metadata while the script runs. Raises TimedOut after `timeout_s`
+        seconds, and what the script raises.
         """
         self.check()
         deadline_ns = self.host.now_ns() + s_to_ns(self._seconds(timeout_s))
@@ -123,7 +125,8 @@ class Performing:
 
 
 def distinct(call: str, names: Iterable[str]) -> list[str]:
-    """The names that a call is given as a list; UsageError for a text, or a name that comes twice."""
+    """The names that `call` is given, as a list. UsageError for a text in place of a list, or for a
+    name that comes twice."""
     if isinstance(names, str):
         raise UsageError(f"{call}: expected several names, got the text {names!r}; put it into a list")
     wanted = list(names)

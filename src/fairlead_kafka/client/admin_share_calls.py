@@ -1,4 +1,5 @@
-"""Calls of admin clients about share groups, as steps that a blocking or an awaiting class drives."""
+"""Calls of admin clients about share groups, as steps that a blocking or an awaiting class
+drives."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class ShareGroupCalls:
     def describe_share_groups(
         self, group_ids: Iterable[str], timeout_s: float | None, operations: bool
     ) -> Steps[dict[str, ShareGroupDescription]]:
-        """Describe share groups."""
+        """Describe share groups; see `Admin.describe_share_groups` for results, time-out and
+        errors."""
         wanted = distinct("describe_share_groups", group_ids)
         return self._perform(
             "describing share groups",
@@ -35,7 +37,8 @@ class ShareGroupCalls:
     def list_share_group_offsets(
         self, group_ids: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, dict[TopicPartition, SharePartitionOffset]]]:
-        """List offsets of share groups."""
+        """List offsets of share groups; see `Admin.list_share_group_offsets` for results, time-out
+        and errors."""
         wanted = distinct("list_share_group_offsets", group_ids)
         return self._perform(
             "listing offsets of share groups",
@@ -47,7 +50,8 @@ class ShareGroupCalls:
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
-        """Set offsets of a share group."""
+        """Set offsets of a share group; see `Admin.alter_share_group_offsets` for results, time-out
+        and errors."""
         wanted = {TopicPartition(*of): offset for of, offset in offsets.items()}
         return self._perform(
             f"setting offsets of share group {group_id}",
@@ -59,7 +63,8 @@ class ShareGroupCalls:
     def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, None]]:
-        """Delete offsets of a share group."""
+        """Delete offsets of a share group; see `Admin.delete_share_group_offsets` for results,
+        time-out and errors."""
         wanted = distinct("delete_share_group_offsets", topics)
         return self._perform(
             f"deleting offsets of share group {group_id}",

@@ -38,7 +38,7 @@ class TopicCalls:
     def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[str, uuid.UUID]]:
-        """Create topics."""
+        """Create topics; see `Admin.create_topics` for results, time-out and errors."""
         wanted = list(topics)
         names = distinct("create_topics", [topic.name for topic in wanted])
         script = admin.create_topics(
@@ -47,7 +47,7 @@ class TopicCalls:
         return self._perform("creating topics", names, lambda _: script, timeout_s)
 
     def delete_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
-        """Delete topics."""
+        """Delete topics; see `Admin.delete_topics` for results, time-out and errors."""
         wanted = distinct("delete_topics", names)
         script = admin.delete_topics(wanted, timeout_ms=self._timeout_ms(timeout_s))
         return self._perform("deleting topics", wanted, lambda _: script, timeout_s)
@@ -55,14 +55,14 @@ class TopicCalls:
     def create_partitions(
         self, changes: Mapping[str, NewPartitions], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[str, None]]:
-        """Add partitions."""
+        """Add partitions; see `Admin.create_partitions` for results, time-out and errors."""
         script = admin.create_partitions(
             changes, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s)
         )
         return self._perform("adding partitions to", changes, lambda _: script, timeout_s)
 
     def list_topics(self, include_internal: bool, timeout_s: float | None) -> Steps[dict[str, TopicListing]]:
-        """List topics."""
+        """List topics; see `Admin.list_topics` for results, time-out and errors."""
         return self._perform(
             "listing topics", (), lambda _: admin.list_topics(include_internal=include_internal), timeout_s
         )
@@ -70,7 +70,7 @@ class TopicCalls:
     def describe_topics(
         self, names: Iterable[str], timeout_s: float | None, operations: bool
     ) -> Steps[dict[str, TopicDescription]]:
-        """Describe topics."""
+        """Describe topics; see `Admin.describe_topics` for results, time-out and errors."""
         wanted = distinct("describe_topics", names)
         script = admin.describe_topics(wanted, include_authorized_operations=operations)
         return self._perform("describing topics", wanted, lambda _: script, timeout_s)
@@ -78,7 +78,7 @@ class TopicCalls:
     def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: float | None
     ) -> Steps[dict[ConfigResource, dict[str, ConfigEntry]]]:
-        """Describe configs."""
+        """Describe configs; see `Admin.describe_configs` for results, time-out and errors."""
         wanted = [ConfigResource(*each) for each in resources]
         return self._perform(
             "describing configs of", wanted, lambda _: admin.describe_configs(wanted), timeout_s
@@ -90,7 +90,7 @@ class TopicCalls:
         validate_only: bool,
         timeout_s: float | None,
     ) -> Steps[dict[ConfigResource, None]]:
-        """Alter configs."""
+        """Alter configs; see `Admin.alter_configs` for results, time-out and errors."""
         wanted = {ConfigResource(*of): [ConfigChange(*each) for each in some] for of, some in changes.items()}
         script = admin.alter_configs(wanted, validate_only=validate_only)
         return self._perform("altering configs of", wanted, lambda _: script, timeout_s)
@@ -98,14 +98,15 @@ class TopicCalls:
     def list_config_resources(
         self, types: Iterable[ResourceType], timeout_s: float | None
     ) -> Steps[list[ConfigResource]]:
-        """List what has configs."""
+        """List what has configs; see `Admin.list_config_resources` for results, time-out and
+        errors."""
         script = cluster.list_config_resources(list(types))
         return self._perform("listing what has configs", (), lambda _: script, timeout_s)
 
     def list_offsets(
         self, targets: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
-        """List offsets."""
+        """List offsets; see `Admin.list_offsets` for results, time-out and errors."""
         wanted = {TopicPartition(*of): target for of, target in targets.items()}
         return self._perform(
             "listing offsets of",
@@ -118,7 +119,7 @@ class TopicCalls:
     def delete_records(
         self, before: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, int]]:
-        """Delete records."""
+        """Delete records; see `Admin.delete_records` for results, time-out and errors."""
         wanted = {TopicPartition(*of): offset for of, offset in before.items()}
         timeout_ms = self._timeout_ms(timeout_s)
 
@@ -130,7 +131,8 @@ class TopicCalls:
     def describe_log_dirs(
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
     ) -> Steps[dict[int, dict[str, LogDirDescription]]]:
-        """Describe log directories."""
+        """Describe log directories; see `Admin.describe_log_dirs` for results, time-out and
+        errors."""
         nodes, wanted = (
             list(node_ids),
             None if partitions is None else [TopicPartition(*each) for each in partitions],

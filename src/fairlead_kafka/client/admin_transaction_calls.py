@@ -37,7 +37,8 @@ class TransactionCalls:
         pattern: str | None,
         timeout_s: float | None,
     ) -> Steps[dict[str, TransactionListing]]:
-        """List transactional ids."""
+        """List transactional ids; see `Admin.list_transactions` for results, time-out and
+        errors."""
         names = distinct("list_transactions", states)
         script = admin.list_transactions(names, list(producer_ids), open_for_ms, pattern)
         return self._perform("listing transactions", (), lambda _: script, timeout_s)
@@ -45,7 +46,8 @@ class TransactionCalls:
     def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, TransactionDescription]]:
-        """Describe transactional ids."""
+        """Describe transactional ids; see `Admin.describe_transactions` for results, time-out and
+        errors."""
         wanted = distinct("describe_transactions", transactional_ids)
         return self._perform(
             "describing transactions",
@@ -57,7 +59,8 @@ class TransactionCalls:
     def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: float | None
     ) -> Steps[dict[PreparedTransaction, None]]:
-        """End prepared transactions."""
+        """End prepared transactions; see `Admin.end_transactions` for results, time-out and
+        errors."""
         wanted = _one_of_each_id("end_transactions", transactions)
         what = f"{'committing' if commit else 'aborting'} transactions"
         return self._perform(
@@ -67,7 +70,7 @@ class TransactionCalls:
     def describe_producers(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, list[ProducerState]]]:
-        """Describe producers."""
+        """Describe producers; see `Admin.describe_producers` for results, time-out and errors."""
         wanted = [TopicPartition(*each) for each in partitions]
         return self._perform(
             "describing producers of",
@@ -78,7 +81,8 @@ class TransactionCalls:
         )
 
     def abort_transaction(self, transaction: AbortTransaction, timeout_s: float | None) -> Steps[None]:
-        """Abort a transaction on a partition."""
+        """Abort a transaction on a partition; see `Admin.abort_transaction` for results, time-out
+        and errors."""
         one = AbortTransaction(*transaction)
         return self._perform(
             "aborting the transaction on",
@@ -91,7 +95,7 @@ class TransactionCalls:
     def fence_producers(
         self, transactional_ids: Iterable[str], timeout_s: float | None
     ) -> Steps[dict[str, FencedProducer]]:
-        """Fence producers."""
+        """Fence producers; see `Admin.fence_producers` for results, time-out and errors."""
         wanted = distinct("fence_producers", transactional_ids)
         timeout_ms = self._timeout_ms(timeout_s)
         return self._perform(
@@ -102,7 +106,8 @@ class TransactionCalls:
         )
 
     def force_terminate_transaction(self, transactional_id: str, timeout_s: float | None) -> Steps[None]:
-        """End an open transaction."""
+        """End an open transaction; see `Admin.force_terminate_transaction` for results, time-out
+        and errors."""
         timeout_ms = self._timeout_ms(timeout_s)
         try:
             yield from self._perform(

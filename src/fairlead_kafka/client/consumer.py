@@ -85,7 +85,8 @@ class Consumer:
     def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
-        Partitions that were assigned by hand are given up, too. No error if there is nothing.
+        Partitions that were assigned by hand are given up, too. Without a subscription or
+        assignment it does nothing.
         """
         self._run(self._calls.group.unsubscribe())
 
@@ -118,7 +119,7 @@ class Consumer:
         return self._run(self._calls.group.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions assigned, in the order given."""
+        """The partitions assigned to this consumer, in the order given."""
         return self._calls.positions.assignment()
 
     def seek(self, partition: TopicPartition, offset: Int64) -> None:
@@ -152,7 +153,7 @@ class Consumer:
         self._run(self._calls.positions.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
-        """The partitions paused."""
+        """The partitions of which polls return no records (`pause`)."""
         return self._calls.positions.paused()
 
     def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
@@ -303,7 +304,7 @@ class Consumer:
 
     @property
     def group_id(self) -> str | None:
-        """The `group.id` of the config; None without."""
+        """The `group.id` of the config; None if there is none."""
         return self._calls.group_id
 
     def metrics(self) -> ConsumerMetrics:

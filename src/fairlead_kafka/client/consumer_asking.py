@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 class Asking:
-    """A consumer's host and settings, and whether it is closed. All parts of a consumer have the
-    same one."""
+    """A consumer's host and settings, and whether the consumer is closed. All parts of a consumer
+    share one object."""
 
     def __init__(self, host: Host[ConsumerMachine], settings: Settings) -> None:
         self.host = host
@@ -42,14 +42,15 @@ class Asking:
         """Counts what polls return."""
 
     def check(self) -> None:
-        """Raise UsageError if closed."""
+        """Raise UsageError if the client is closed."""
         if self.closed:
             raise closed("consumer")
 
     def ask(
         self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Steps[T]:
-        """Submit `operation(completion, *args, **kwargs)`, and wait for its answer."""
+        """Submit `operation(completion, *args, **kwargs)`, and wait for the completion's result.
+        Raises what the completion fails with."""
         self.check()
         completion: Completion[T] = Completion()
         self.submit(operation(completion, *args, **kwargs))
@@ -68,10 +69,13 @@ class Asking:
         return connect(self.host, self.settings, timeout_s)
 
     def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
-        """The id under which metrics are pushed (KIP-714)."""
+        """The id under which a client's metrics are pushed (KIP-714); see `client_instance_id` for
+        time-out and errors."""
         self.check()
         return instance_id(self.host, self.default_timeout_s if timeout_s is None else timeout_s)
 
     def connect_first(self, timeout_s: float | None) -> Steps[None]:
-        """Raise NoBrokerReached soon, in a call without time-out, if no broker was ever reached."""
+        """Wait for the client's first connection, if `timeout_s` is None and no broker was ever
+        reached. NoBrokerReached after `bootstrap.connection.timeout.ms`; with a time-out it does
+        nothing."""
         return connect_first(self.host, self.settings, timeout_s, "default.api.timeout.ms")

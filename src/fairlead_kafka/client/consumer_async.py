@@ -32,7 +32,8 @@ ITERATION_S = 1.0
 
 
 def await_user(coroutine: Awaitable[T]) -> Completion[T]:
-    """Run a coroutine of the application's on the running loop."""
+    """Run a coroutine of the application's on the running loop; the completion has its result or
+    error."""
     completion: Completion[T] = Completion()
 
     async def run() -> None:
@@ -101,7 +102,8 @@ class AsyncConsumer:
     async def unsubscribe(self) -> None:
         """Leave the group, after the listener was called, and read nothing.
 
-        Partitions that were assigned by hand are given up, too. No error if there is nothing.
+        Partitions that were assigned by hand are given up, too. Without a subscription or
+        assignment it does nothing.
         """
         await self._run(self._calls.group.unsubscribe())
 
@@ -134,7 +136,7 @@ class AsyncConsumer:
         return await self._run(self._calls.group.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions assigned, in the order given."""
+        """The partitions assigned to this consumer, in the order given."""
         return self._calls.positions.assignment()
 
     async def seek(self, partition: TopicPartition, offset: Int64) -> None:
@@ -168,7 +170,7 @@ class AsyncConsumer:
         await self._run(self._calls.positions.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
-        """The partitions paused."""
+        """The partitions of which polls return no records (`pause`)."""
         return self._calls.positions.paused()
 
     async def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
@@ -325,7 +327,7 @@ class AsyncConsumer:
 
     @property
     def group_id(self) -> str | None:
-        """The `group.id` of the config; None without."""
+        """The `group.id` of the config; None if there is none."""
         return self._calls.group_id
 
     def metrics(self) -> ConsumerMetrics:

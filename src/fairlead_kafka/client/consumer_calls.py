@@ -1,9 +1,10 @@
 """Every call of a consumer, written once; `Consumer` and `AsyncConsumer` drive the steps.
 
-A consumer is made of parts, each with one task, that know of each other what a narrow protocol says:
+A consumer is made of parts, each with one task, that know of each other what a narrow protocol
+says:
 
     Asking             its host and settings; closed or not; until when a call may take
-    Fetched            what is assigned, and what of it is fetched and not yet returned; waits for nothing
+    Fetched            the assigned partitions, and fetched records not yet returned; never waits
     ConsumerPositions  assigns, seeks, pauses
     ConsumerGroup      rebalances, the listener, commits
     Taking             gets chunks of the machine, and decodes them
@@ -81,7 +82,7 @@ class ConsumerCalls:
 
     @property
     def group_id(self) -> str | None:
-        """The `group.id` of the config; None without."""
+        """The `group.id` of the config; None if there is none."""
         return self._asking.settings["group.id"]
 
     @property
@@ -97,7 +98,7 @@ class ConsumerCalls:
         self.fetched.check()
 
     def metrics(self) -> ConsumerMetrics:
-        """Metrics of the machine and of this side, by Kafka's names; from any thread."""
+        """Metrics of the machine and of the calls on it, by Kafka's names; from any thread."""
         return self._metrics_at(self.host.now_ns())
 
     def _metrics_at(self, now_ns: int) -> ConsumerMetrics:
@@ -122,10 +123,8 @@ class ConsumerCalls:
             raise failure
 
     def abandon(self) -> None:
-        """End the thread of a consumer that was dropped without `close` (`hosting.end_with`).
-
-        It leaves the group; nothing is committed.
-        """
+        """Leave the group and end the thread of a consumer object that was dropped without `close`;
+        nothing is committed. `hosting.end_with` has this called."""
         if self.closed or self.host.forked:
             return
         self._asking.closed = True
@@ -138,7 +137,7 @@ class ConsumerCalls:
             self._interceptors.close()
 
     def _part(self) -> Steps[None]:
-        """Commit and leave the group; not while another thread polls, whose poll is ended instead."""
+        """Commit and leave the group, unless another thread polls: its poll is ended instead."""
         if not self._taking.polling.acquire(blocking=False):
             return
         try:

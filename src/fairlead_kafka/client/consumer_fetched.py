@@ -1,7 +1,7 @@
 """`Fetched`: what a consumer has of its partitions, and has not returned yet.
 
-Nothing here waits. A chunk leaves `pending` only once it is decoded, so bytes that do not decode are
-reported at every poll and never skipped in silence.
+Nothing here waits. A chunk leaves `pending` only once it is decoded, so bytes that do not decode
+are reported at every poll and never skipped in silence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fairlead_kafka.runtime import Completion
 
 
 class Fetched:
-    """Partitions assigned and paused, and their chunks: pending as bytes, or open as records.
+    """Partitions assigned and paused, and the chunks fetched of them: pending as bytes, or open as
+    records.
 
     `replaced`: called with the partitions of each new assignment.
     """
@@ -37,7 +38,8 @@ class Fetched:
         """Question of a poll to the machine, unanswered or not looked at."""
 
     def check(self) -> None:
-        """Raise CheckFailed if anything is kept of a partition that moved on, or held against its pauses."""
+        """Raise CheckFailed if a chunk is kept of a partition whose position was moved since it was
+        fetched, or a paused partition's open chunk is not held."""
         for chunk in (*self.pending, *(opened.chunk for opened in self.opened)):
             holds(f"a chunk of {chunk.partition} is kept, and is current", self._current(chunk))
         for opened in self.opened:
@@ -45,7 +47,8 @@ class Fetched:
             same(f"whether a chunk of {partition} is held", opened.held, partition in self.paused)
 
     def moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
-        """Note the generations of partitions, and drop chunks of older ones."""
+        """Note each partition's generation (a number that grows when its position is moved), and
+        drop chunks of older ones. `replaces`: the partitions are the new assignment."""
         if replaces:
             gone = self.assigned.keys() - generations.keys()
             self._parted = max([self._parted, *(self.assigned[partition] for partition in gone)])
@@ -68,8 +71,8 @@ class Fetched:
             opened.held = opened.chunk.partition in self.paused
 
     def held(self) -> dict[TopicPartition, Position]:
-        """First positions, by partition, of chunks taken from the machine and not yet returned; from
-        any thread."""
+        """First positions, by partition, of chunks taken from the machine and not yet returned;
+        from any thread."""
         held: dict[TopicPartition, Position] = {}
         for opened in list(self.opened):
             if not opened.dropped:
@@ -82,7 +85,8 @@ class Fetched:
         return held
 
     def add(self, chunks: Sequence[Chunk]) -> None:
-        """Keep what the machine answered, but for what is obsolete by now."""
+        """Keep the chunks that the machine answered, but for those of partitions that moved
+        meanwhile."""
         self.pending.extend(chunk for chunk in chunks if self._current(chunk))
 
     def ready(self) -> list[Chunk]:
@@ -103,15 +107,16 @@ class Fetched:
         return next((opened for opened in self.opened if not opened.held), None)
 
     def open(self, chunk: Chunk, decoded: DecodedRecords) -> bool:
-        """Have the records of a pending chunk, decoded; False if it was dropped meanwhile."""
+        """Replace a pending chunk by its decoded records; False if the chunk was dropped
+        meanwhile."""
         kept = self.strike(chunk, decoded.next_offset)
         if kept:
             self.opened.append(OpenChunk(chunk, decoded))
         return kept
 
     def strike(self, chunk: Chunk, next_offset: int) -> bool:
-        """Strike a decoded chunk off `pending`, or its decoded part; False if it was dropped
-        meanwhile."""
+        """Drop from `pending` a chunk, or its part before `next_offset`, that was decoded; False if
+        the chunk was dropped meanwhile."""
         for index, pending in enumerate(self.pending):
             if pending is chunk:
                 if chunk.start < next_offset < min(chunk.next_offset, chunk.end):
@@ -124,7 +129,7 @@ class Fetched:
         return False
 
     def clear(self) -> None:
-        """Drop all chunks, at the end."""
+        """Drop all chunks; called when the consumer closes."""
         self.pending.clear()
         self.opened.clear()
 

@@ -46,15 +46,17 @@ class RebalanceListener:
     """Called when partitions of a subscribed consumer change; methods of this base do nothing.
 
     Called within polls (and `unsubscribe`, `close`), on the caller's thread; of an AsyncConsumer
-    the methods may be coroutines. What they raise is raised by the poll, once the change is made.
-    Kafka's counterpart: `ConsumerRebalanceListener`.
+    the methods may be coroutines. An exception of a method is raised by the poll, once the change
+    is made. Kafka's counterpart: `ConsumerRebalanceListener`.
     """
 
     def on_assigned(self, partitions: Sequence[TopicPartition]) -> object:
-        """Called with partitions added, at the end of a rebalance. This is the place to seek."""
+        """Called with the partitions that were added, at the end of a rebalance. This is the place
+        to seek."""
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> object:
-        """Called with partitions about to go: the last moment to commit work on their records."""
+        """Called with the partitions that are about to be taken away: the last moment to commit
+        work on their records."""
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> object:
         """Called with partitions that are gone because the group went on without this consumer.
@@ -68,7 +70,7 @@ class AwaitUser(Protocol):
     """Runs a coroutine of the application's on the running event loop."""
 
     def __call__(self, coroutine: Awaitable[T]) -> Completion[T]:
-        """Begin; the completion has the coroutine's result, or its error."""
+        """Begin `coroutine`; the completion has its result or its error."""
 
 
 class Holdings(Protocol):
@@ -116,7 +118,7 @@ class ConsumerGroup:
         topics: Iterable[str] | re.Pattern[str] | SubscriptionPattern,
         listener: RebalanceListener | None,
     ) -> Steps[None]:
-        """Subscribe to topics, so that the group assigns partitions."""
+        """Subscribe to topics; see `Consumer.subscribe`."""
         self._check_group("subscribe", ", or assign partitions by hand")
         if isinstance(topics, str):
             raise UsageError(
@@ -132,7 +134,7 @@ class ConsumerGroup:
         self._subscribed = True
 
     def unsubscribe(self) -> Steps[None]:
-        """Leave the group, or give up what is assigned by hand."""
+        """Leave the group, or give up what is assigned by hand; see `Consumer.unsubscribe`."""
         self._asking.check()
         if self._subscribed:
             yield from self._leave(None)
@@ -148,7 +150,7 @@ class ConsumerGroup:
     def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None
     ) -> Steps[None]:
-        """Commit offsets, or all positions."""
+        """Commit offsets, or all positions; see `Consumer.commit` for time-out and errors."""
         self._check_group("commit")
         given = None if offsets is None else as_offsets("commit", offsets)
         deadline_ns = self._asking.deadline_ns(timeout_s)
@@ -164,7 +166,8 @@ class ConsumerGroup:
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
-        """Committed offset of each partition; None where there is none."""
+        """Committed offset of each partition; None where there is none. See
+        `Consumer.committed`."""
         wanted = [TopicPartition(*each) for each in partitions]
         self._check_group("committed")
         if not wanted:
@@ -189,7 +192,8 @@ class ConsumerGroup:
     # What polls owe the group
 
     def tend(self) -> Steps[None]:
-        """Note the poll, auto-commit if that is due, and make changes noted at the gate."""
+        """Do what the group needs at a poll: note that the application polls, auto-commit if that
+        is due, and make the changes of the assignment that the machine has noted."""
         if not self._has_group:
             return
         now_ns = self._asking.now_ns()
@@ -225,7 +229,8 @@ class ConsumerGroup:
     def _finish(
         self, change: GroupChange, completion: Completion[Made], failure: Exception | None
     ) -> Steps[None]:
-        """Wait until the machine has made the change; then `on_assigned`, if it still stands."""
+        """Wait until the machine has made the change; then call `on_assigned`, unless the change no
+        longer holds. Raises `failure`, or what the listener raised."""
         stands, generations = yield from wait_for(completion)
         self._acknowledged = None
         self._fetched.moved(generations, replaces=True)
@@ -244,8 +249,8 @@ class ConsumerGroup:
         partitions: Sequence[TopicPartition],
         kind: str,
     ) -> Steps[Exception | None]:
-        """Call a method of the listener; returns what it raised, or None. `kind`: what it counts
-        as."""
+        """Call a method of the listener with partitions; returns the exception that it raised, or
+        None. `kind`: the metric that its time is added to."""
         began_ns = self._asking.now_ns()
         try:
             result = heard(partitions)
@@ -269,7 +274,7 @@ class ConsumerGroup:
         }
 
     def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
-        """Positions that are not committed yet."""
+        """Positions, as offsets to commit, that are not committed yet."""
         positions = yield from self._positions()
         return {
             of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset
@@ -316,7 +321,7 @@ class ConsumerGroup:
             LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
 
     def part(self, timeout_s: float) -> Steps[None]:
-        """Commit and leave, at the end."""
+        """Commit and leave the group, when the consumer closes, within `timeout_s` seconds."""
         if self._subscribed:
             yield from self._leave(timeout_s)
         else:
@@ -325,7 +330,8 @@ class ConsumerGroup:
     def _leave(self, timeout_s: float | None) -> Steps[None]:
         """Auto-commit, call the listener and leave the group.
 
-        Waits for the coordinator for `timeout_s` at most (None: as long as a request may take).
+        Waits for the coordinator for `timeout_s` seconds at most (None: as long as a request may
+        take).
         """
         self._subscribed = False
         failure: Exception | None = None

@@ -13,7 +13,8 @@ from fairlead_kafka.core.metadata import PartitionMetadata
 
 
 class ConsumerLookups:
-    """Steps that need no assignment."""
+    """Steps of a consumer's calls that need no assignment. `timeout_s` is in seconds; TimedOut
+    after it."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
@@ -47,7 +48,8 @@ class ConsumerLookups:
         return (yield from self._asking.ask(DescribeTopics, deadline_ns, names))
 
     def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
-        """Partitions of one topic, by number."""
+        """Partitions of one topic, by number. BrokerError if the topic is missing until the time is
+        up."""
         found = yield from self.topics([topic], timeout_s)
         return found.get(topic, [])
 

@@ -20,13 +20,13 @@ class ConsumerPositions:
         self._fetched = fetched
 
     def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
-        """Replace the assignment."""
+        """Replace the assignment by these partitions; see `Consumer.assign`."""
         wanted = [TopicPartition(*each) for each in partitions]
         generations = yield from self._asking.ask(Assign, wanted)
         self._fetched.moved(generations, replaces=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions assigned, in the order given."""
+        """The partitions assigned to this consumer, in the order given."""
         return list(self._fetched.assigned)
 
     def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
@@ -41,17 +41,18 @@ class ConsumerPositions:
         return (yield from self._asking.ask(GetPosition, deadline_ns, partition))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
-        """Move positions: to an offset, or to EARLIEST or LATEST."""
+        """Move positions of partitions: to an offset, or to EARLIEST or LATEST."""
         wanted = {TopicPartition(*partition): position for partition, position in positions.items()}
         generations = yield from self._asking.ask(Seek, wanted)
         self._fetched.moved(generations, replaces=False)
 
     def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
-        """Move positions to an end of the log; None: of all assigned partitions."""
+        """Move positions to `target`, EARLIEST or LATEST; `partitions` None: of all assigned
+        partitions."""
         return self.seek(dict.fromkeys(self._fetched.assigned if partitions is None else partitions, target))
 
     def seek_offset(self, partition: TopicPartition, offset: int) -> Steps[None]:
-        """Move one position; UsageError below 0."""
+        """Move the position of one partition to `offset`; UsageError if that is below 0."""
         if offset < 0:
             raise UsageError(
                 f"seek {partition} to offset {offset}: offsets begin at 0; use seek_to_beginning or "
@@ -60,11 +61,11 @@ class ConsumerPositions:
         return self.seek({partition: offset})
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
-        """Pause partitions (`paused`), or resume them."""
+        """Pause partitions, or, if `paused` is false, resume them."""
         wanted = [TopicPartition(*each) for each in partitions]
         yield from self._asking.ask(SetPaused, wanted, paused)
         self._fetched.pause(wanted, paused)
 
     def paused(self) -> list[TopicPartition]:
-        """The partitions paused."""
+        """The partitions of which polls return no records (`pause`)."""
         return list(self._fetched.paused)

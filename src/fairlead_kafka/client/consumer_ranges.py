@@ -26,12 +26,12 @@ class Tables(Protocol):
     """Polls of tables (`consumer_reading.ConsumerReading`)."""
 
     def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
-        """The names of a table's columns, checked; None: all there are."""
+        """The names of a table's columns, checked; `columns` None: all there are."""
 
     def poll_table(
         self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
     ) -> Steps[pa.Table]:
-        """A table of fetched records."""
+        """A table of fetched records; see `Consumer.poll_table` for time-out and errors."""
 
 
 class Locating(Protocol):
@@ -42,7 +42,8 @@ class Locating(Protocol):
 
 
 class ConsumerRanges:
-    """Steps of reads that end: a range is assigned, and read table by table."""
+    """Steps that read a range of one partition: the range is assigned, and read table by table to
+    its end."""
 
     def __init__(
         self, asking: Asking, fetched: Fetched, taking: Taking, reading: Tables, positions: Locating
@@ -65,7 +66,8 @@ class ConsumerRanges:
     def go_on(
         self, partition: TopicPartition, end: int, names: Sequence[str], timeout_s: float | None
     ) -> Steps[pa.Table | None]:
-        """The next table of the range; None at its end."""
+        """The next table of the range; None at its end. TimedOut if nothing came for `timeout_s`
+        seconds."""
         return self._go_on(
             partition,
             end,
@@ -85,7 +87,8 @@ class ConsumerRanges:
     def go_on_batches(
         self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None
     ) -> Steps[pa.Table | None]:
-        """The next table of headers of the range's batches; None at its end."""
+        """The next table of headers of the range's batches; None at its end. TimedOut if nothing
+        came for `timeout_s` seconds."""
         return self._go_on(
             partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure)
         )
@@ -117,7 +120,8 @@ class ConsumerRanges:
                 return table
 
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
-        """Headers of fetched batches as a table, as soon as there are any; else no rows."""
+        """Headers of fetched batches as a table, as soon as there are any; no rows after
+        `timeout_s` seconds."""
         with self._taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             batches = yield from self._taking.headers(measure, deadline_ns)

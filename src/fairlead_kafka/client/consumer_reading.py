@@ -23,11 +23,12 @@ class Seeking(Protocol):
     """Moves positions (`consumer_positions.ConsumerPositions`)."""
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
-        """Read on from these offsets."""
+        """Move positions of partitions: reading goes on at these offsets."""
 
 
 class ConsumerReading:
-    """Steps of polls, one at a time, and what deserializers and interceptors make of records."""
+    """Steps of polls, of which one runs at a time; deserializers and interceptors are applied to
+    records."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class ConsumerReading:
         return self._interceptors is not None or self._deserializing is not None
 
     def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
-        """Records, up to `max_records`, as soon as there are any; empty after `timeout_s` seconds."""
+        """Records, up to `max_records`, as soon as there are any; empty after `timeout_s`
+        seconds."""
         limit = self._max_poll_records if max_records is None else max_records
         if limit < 1:
             raise UsageError(f"max_records is {limit}; it must be at least 1")
@@ -77,7 +79,8 @@ class ConsumerReading:
         return records if self._interceptors is None else self._interceptors.on_consume(records)
 
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
-        """Some records of one chunk, for `one_by_one`."""
+        """Some records of one chunk, for `one_by_one`; None if none came within `timeout_s`
+        seconds."""
         with self._taking.one_poll:
             deadline_ns = self._asking.deadline_ns(timeout_s)
             yield from self._group.tend()
@@ -87,7 +90,7 @@ class ConsumerReading:
     def one_by_one(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
         """The records of a `block` one by one, moving its chunk's `index`.
 
-        Ends where a seek, a pause or another poll intervenes.
+        Ends early after a seek, a pause or another poll.
         """
         opened, records = block
         first = expected = opened.index

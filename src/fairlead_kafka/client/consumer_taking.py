@@ -1,9 +1,9 @@
 """`Taking`: chunks from the machine, decoded in the caller's thread.
 
-A chunk is raw bytes of a fetch answer with the offsets that are wanted of it. It is decoded here, in
-the caller's thread (large ones of an async consumer on an executor), where the kernels run without
-the GIL while the host's thread fetches on. Chunks are struck off `Fetched` only where nothing can
-cancel the call any more, so that a cancelled poll loses nothing.
+A chunk is raw bytes of a fetch answer with the offsets that are wanted of it. It is decoded here,
+in the caller's thread (large ones of an async consumer on an executor), where the kernels run
+without the GIL while the host's thread fetches on. Chunks are struck off `Fetched` only where
+nothing can cancel the call any more, so that a cancelled poll loses nothing.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ class Tending(Protocol):
     """The group, as far as polls have to do with it (`consumer_group.ConsumerGroup`)."""
 
     def tend(self) -> Steps[None]:
-        """Do what is due before records are looked for."""
+        """Do what the group needs at a poll; see `ConsumerGroup.tend`."""
 
     def called_away(self) -> bool:
         """True if a poll has to tend to its group before it goes on waiting."""
 
 
 class OnePoll:
-    """A context that a poll runs in, one at a time; UsageError on entering while another is under way.
+    """A context manager that a poll runs in; UsageError on entering it while another poll is under
+    way.
 
-    A class of its own, not a generator: it is entered at every poll, also of one record.
+    It is no generator, for it is entered at every poll, also of one record.
     """
 
     def __init__(self, polling: threading.Lock, polls: PollRecorder) -> None:
@@ -73,7 +74,7 @@ class OnePoll:
 
 
 class Taking:
-    """Steps of one poll at a time; on an event loop `offload` runs work on a thread."""
+    """Steps of one poll at a time; on an event loop `offload` runs large work on a thread."""
 
     def __init__(
         self, asking: Asking, fetched: Fetched, group: Tending, offload: Offload | None = None
@@ -89,7 +90,8 @@ class Taking:
         self.one_poll = OnePoll(self.polling, asking.polls)
 
     def opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
-        """The oldest chunk with records to return, decoded; None if there is none in time."""
+        """The oldest chunk with records to return, decoded; None if there is none by `deadline_ns`
+        (monotonic clock)."""
         while True:
             opened = self.more()
             if opened is not None:
@@ -102,7 +104,8 @@ class Taking:
                 return None
 
     def more(self) -> OpenChunk | None:
-        """Oldest chunk with records to return, without a wait (and, async, without large work)."""
+        """The oldest chunk with records to return, if one can be had without waiting (and, on an
+        event loop, without large work); else None."""
         while True:
             opened = self._fetched.first_open()
             chunk = None if opened is not None else self._fetched.first_ready()
@@ -126,7 +129,8 @@ class Taking:
             self._polls.took(chunk, decoded.next_offset)
 
     def rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
-        """Records left in open chunks, up to `max_records`."""
+        """The records left in open chunks, up to `max_records` (None: all), as record batches with
+        the columns `names`."""
         batches: list[pa.RecordBatch] = []
         room = NO_END if max_records is None else max_records
         for opened in self._fetched.opened:
@@ -140,7 +144,8 @@ class Taking:
         return batches
 
     def records(self, names: Sequence[str], deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
-        """Record batches with the columns named, of one table's worth of chunks; none in time: []."""
+        """Record batches with the columns named, of one table's worth of chunks; [] if none came by
+        `deadline_ns` (monotonic clock)."""
         return self._batches(
             deadline_ns,
             lambda chunk: lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs),
@@ -148,7 +153,8 @@ class Taking:
         )
 
     def headers(self, measure: bool, deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
-        """Headers of the batches in one table's worth of chunks, as rows; none in time: []."""
+        """Headers of the batches in one table's worth of chunks, as rows of record batches; [] if
+        none came by `deadline_ns` (monotonic clock)."""
         return self._batches(
             deadline_ns,
             lambda chunk: (
@@ -162,7 +168,8 @@ class Taking:
     def _batches(
         self, deadline_ns: int, work_of: Callable[[Chunk], ChunkWork], *, counts: bool = False
     ) -> Steps[list[pa.RecordBatch]]:
-        """Record batches of chunks, as `work_of` makes them; `counts`: their rows are records."""
+        """Record batches that the functions of `work_of` make of chunks; [] if no chunk came by
+        `deadline_ns`. `counts`: their rows are records, which metrics count."""
         batches: list[pa.RecordBatch] = []
         while not batches:
             if self._fetched.first_ready() is None and not (
@@ -175,7 +182,7 @@ class Taking:
     def _worked(self, work_of: Callable[[Chunk], ChunkWork], counts: bool) -> Steps[list[pa.RecordBatch]]:
         """Record batches of pending chunks, up to one table's worth.
 
-        An error is raised once no chunk before it is left.
+        A chunk that cannot be decoded ends them; its error is raised if it is the first chunk.
         """
         done: list[tuple[Chunk, pa.RecordBatch, int]] = []
         size_bytes = 0
@@ -196,7 +203,8 @@ class Taking:
     def _struck(
         self, chunk: Chunk, batch: pa.RecordBatch, next_offset: int, counts: bool
     ) -> pa.RecordBatch | None:
-        """`batch`, made of a chunk, to be returned; None if there is nothing to return."""
+        """Drop `chunk` from those pending, and give `batch`, which was made of it, to be returned.
+        None if the chunk was dropped before, or `batch` is empty."""
         if not self._fetched.strike(chunk, next_offset):
             return None
         self._polls.took(chunk, next_offset)
@@ -206,8 +214,8 @@ class Taking:
     def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
         """Get chunks from the machine. False if none came in time.
 
-        A poll that is cancelled leaves its question behind, and the machine may answer it: the next
-        poll waits for that answer first.
+        A poll that is cancelled leaves its operation with the machine; the next poll waits for the
+        answer to that one first.
         """
         fetched = self._fetched
         remaining_s = None

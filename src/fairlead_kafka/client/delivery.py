@@ -58,7 +58,7 @@ class Owner(Waiting, Protocol):
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
         """Why records of a topic are not delivered yet, as the end of a sentence; empty if the
-        reason is not known."""
+        reason is not known. `within_s`: seconds that may be spent on finding out."""
 
 
 class Results:
@@ -76,7 +76,7 @@ class Results:
         """Row → its error; the rows of a batch share one exception."""
 
     def note(self, completed: CompletedRows) -> None:
-        """Enter the results of some rows."""
+        """Enter the results of the rows that `completed` is about."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = completed
         numbers = (
             range(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
@@ -141,12 +141,13 @@ class Delivery:
         self._completions: list[tuple[int, Completion[None]]] = []
 
     def grow(self, count: int) -> None:
-        """Count rows that are about to be submitted."""
+        """Count `count` more rows of this delivery, which are about to be submitted."""
         with self._lock:
             self.pending += count
 
     def complete(self, completed: CompletedRows) -> Calls | None:
-        """Note results, and complete waits for them; see `producer.submission.Delivery`."""
+        """Note the results of some rows, and end the waits for them. Returns the call of their
+        callbacks, if there are any; see `producer.submission.Delivery`."""
         over: list[tuple[int, Completion[None]]] = []
         error = completed[-1]
         with self._lock:
@@ -173,7 +174,8 @@ class Delivery:
             return bool(self._read().states[row])
 
     def completion(self, row: int) -> Completion[None] | None:
-        """Completion, done when the row (-1: every row) has its result; None if it has."""
+        """A completion that is done when the row (-1: every row) has its result; None if it has it
+        already."""
         with self._lock:
             if self.timestamps is not None and (
                 not self.pending if row == ALL_ROWS else self._read().states[row]

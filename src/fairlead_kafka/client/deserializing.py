@@ -20,7 +20,8 @@ _WHERE = ("topic", "partition", "offset")
 
 
 class Deserialized(NamedTuple):
-    """Records up to one that does not parse: `failure` says why, `left` where the rest begins."""
+    """Records up to one that does not parse: `failure` says why, `left` has each partition's offset
+    at which the rest begins."""
 
     records: list[Record]
     failure: Exception | None = None
@@ -28,7 +29,8 @@ class Deserialized(NamedTuple):
 
 
 class DeserializedTable(NamedTuple):
-    """A table, or why there is none and where its rows begin."""
+    """A table, or, if a row does not parse, the error (`failure`) and each partition's offset at
+    which the rows begin (`left`)."""
 
     table: pa.Table | None
     failure: Exception | None = None
@@ -55,7 +57,7 @@ class Deserializing:
         return Deserialized(made)
 
     def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
-        """The names of a table's columns, checked; None: all, and `rescued`."""
+        """The names of a table's columns, checked; `columns` None: all, and `rescued`."""
         if columns is None:
             return (*check_columns(None), RESCUED)
         if columns != [RESCUED]:
@@ -63,7 +65,7 @@ class Deserializing:
         return tuple(columns)
 
     def fetched_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns that are to be fetched where these are asked for."""
+        """The columns to fetch so that `columns` can be made of them."""
         names = [name for name in columns if name != RESCUED]
         if RESCUED in columns:
             names += [field.value for field in MessageField if self._of(field) is not None]

@@ -1,4 +1,5 @@
-"""Dashboards for Grafana, made of the names in the table of metrics; `docs/generate.py` writes them."""
+"""Dashboards for Grafana, made of the names in the table of metrics; `docs/generate.py` writes
+them."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
 
 
 def dashboard(name: str) -> str:
-    """A dashboard as the JSON that Grafana imports; it asks for its data source."""
+    """A dashboard as the JSON that Grafana imports; the import asks which data source it reads."""
     source = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
     panels = [
         {

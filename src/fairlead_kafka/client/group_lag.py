@@ -67,7 +67,7 @@ def group_lags(admin: Admin, members: Mapping[str, Sequence[GroupMember]]) -> di
 
 
 def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """End offsets of logs; a partition whose look-up failed has none."""
+    """End offsets of the logs of partitions; a partition whose look-up failed is left out."""
     targets = dict.fromkeys(sorted(partitions), LATEST)
     if not targets:
         return {}

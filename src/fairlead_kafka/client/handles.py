@@ -120,7 +120,7 @@ class _TableHandle:
         return self._delivery
 
     def done(self) -> bool:
-        """True once every row is delivered or failed."""
+        """True once every row is delivered or failed. UsageError in a forked process."""
         return not self._delivery.pending
 
     def __repr__(self) -> str:

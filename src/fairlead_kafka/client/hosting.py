@@ -47,7 +47,8 @@ class Submitting(Protocol):
     """Takes operations for a machine."""
 
     def submit(self, operation: object) -> None:
-        """Deliver `events.Submitted(operation)` to the machine. UsageError once it has ended."""
+        """Deliver `events.Submitted(operation)` to the machine. UsageError once the machine has
+        ended."""
 
 
 class Connecting(Submitting, Protocol):
@@ -65,20 +66,21 @@ class Waiting(Protocol):
     """How a caller's thread, or its event loop, waits for a completion."""
 
     def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
-        """The result, waited for; its error, or TimedOut after `timeout_s` (None: no limit)."""
+        """The result of `completion`, waited for. Raises the completion's error, or TimedOut after
+        `timeout_s` seconds (None: no limit)."""
 
     def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
         """A future of `loop` that follows `completion`."""
 
 
 class Closer(Protocol):
-    """Work that ends a machine's thread, and therefore runs on another one."""
+    """Work on a thread of its own that ends a machine's thread."""
 
     def start(self) -> None:
-        """Begin. RuntimeError if the interpreter starts no threads any more."""
+        """Begin the work. RuntimeError if the interpreter starts no threads any more."""
 
     def join(self) -> None:
-        """Wait for its end. RuntimeError if it was not started."""
+        """Wait for the end of the work. RuntimeError if it was not started."""
 
 
 class Host(Connecting, Waiting, Protocol[M_co]):
@@ -108,10 +110,11 @@ class Host(Connecting, Waiting, Protocol[M_co]):
         """The machine's time of day, ms since 1970."""
 
     def closer(self, work: Callable[[], None], name: str) -> Closer:
-        """`work`, which calls `close`, to be started from any thread, the machine's among them."""
+        """The function `work`, which calls `close`, as a Closer. It may be started from any thread,
+        the machine's too."""
 
     def close(self, timeout_s: float | None = None) -> None:
-        """End the machine."""
+        """End the machine, waiting for `timeout_s` seconds at most (None: a default)."""
 
 
 @runtime_checkable
@@ -119,8 +122,8 @@ class Opener(Protocol):
     """Makes a machine, with an rng, and runs it on a host: `open_host`, or a test's own."""
 
     def __call__(self, machine_factory: Callable[[Rng], M], settings: Settings, name: str) -> Host[M]:
-        """Make the machine and run it. Connections are secured as `settings` say; `name` is for the
-        thread."""
+        """Make the machine and run it on a host. Connections are secured as `settings` say; `name`
+        is the thread's. ConfigError if that cannot work."""
 
 
 class Hosted(Generic[M]):
@@ -153,13 +156,14 @@ class Hosted(Generic[M]):
 
     @property
     def unattended(self) -> bool:
-        """True: its thread goes on by itself."""
+        """True: the machine's thread runs by itself, also while no caller waits."""
         return True
 
     def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
-        """The result, waited for on this thread; see `Completion.result`.
+        """The result of `completion`, waited for on this thread for `timeout_s` seconds at most;
+        see `Completion.result`.
 
-        UsageError on the host's own thread, on which it would wait for itself.
+        UsageError on the host's own thread, which would wait for itself.
         """
         if not completion.done() and self.inside:
             raise UsageError(INSIDE)
@@ -170,7 +174,7 @@ class Hosted(Generic[M]):
         return wrap_async(completion, loop)
 
     def closer(self, work: Callable[[], None], name: str) -> Thread:
-        """A daemon thread for `work`, which calls `close`."""
+        """A daemon thread that runs `work`, which calls `close`."""
         return Thread(target=work, name=name, daemon=True)
 
     def now_ms(self) -> int:
@@ -178,8 +182,8 @@ class Hosted(Generic[M]):
         return self._host.now_ms()
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop the thread and close what it holds open; waits for the thread's end for `timeout_s`
-        at most (None: 5 s)."""
+        """Stop the thread, and close its connections and files. Waits for the thread's end for
+        `timeout_s` seconds at most (None: 5)."""
         self._host.close(5.0 if timeout_s is None else timeout_s)
 
 
@@ -200,7 +204,8 @@ def end_with(client: object, abandon: Callable[[], None]) -> None:
 def abandon(
     hosted: Submitting, end: Callable[[], None], *operations: Callable[[Completion[object]], object]
 ) -> None:
-    """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
+    """Submit operations one after the other, whatever each is answered, then call `end`. Returns
+    without waiting for them.
 
     `end` is called on the machine's thread, or, without operations, at once.
     """
@@ -247,8 +252,8 @@ def wait_for(completion: Completion[T]) -> Steps[T]:
     """The result of `completion`, waited for without limit. `yield from` this in steps."""
     wait = Wait(completion)
     result = yield wait
-    # The answer to a wait is its completion's result, which type checkers cannot see: a generator is
-    # sent one type of value.
+    # The answer to a wait is its completion's result, which type checkers cannot see: a generator
+    # is sent one type of value.
     return cast("T", result)
 
 
@@ -267,10 +272,8 @@ def wait_until(
 
 
 def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> Steps[None]:
-    """Wait until a broker is reached; NoBrokerReached, naming what is wrong, after `timeout_s`.
-
-    None stands for `bootstrap.connection.timeout.ms`.
-    """
+    """Wait until a broker is reached; NoBrokerReached, naming what is wrong, after `timeout_s`
+    seconds. None stands for `bootstrap.connection.timeout.ms`."""
     if not hosted.reached:
         seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)
         deadline_ns = hosted.now_ns() + s_to_ns(seconds)
@@ -283,7 +286,7 @@ def connect(hosted: Connecting, settings: Settings, timeout_s: float | None) -> 
 def instance_id(hosted: Connecting, timeout_s: float) -> Steps[UUID]:
     """The id under which this client pushes metrics (KIP-714), once a broker gave it.
 
-    TimedOut after `timeout_s`; UsageError where `enable.metrics.push` is false.
+    TimedOut after `timeout_s` seconds; UsageError where `enable.metrics.push` is false.
     """
     deadline_ns = hosted.now_ns() + s_to_ns(min(timeout_s, LONGEST_S))
     completion: Completion[UUID] = Completion()
@@ -294,10 +297,11 @@ def instance_id(hosted: Connecting, timeout_s: float) -> Steps[UUID]:
 def connect_first(
     hosted: Connecting, settings: Settings, timeout_s: float | None, default: str
 ) -> Steps[None]:
-    """Wait for a first connection before a call that was given no time-out.
+    """Wait for the client's first connection, if `timeout_s` is None and no broker was ever
+    reached.
 
-    So NoBrokerReached comes within `bootstrap.connection.timeout.ms`, not when the time of
-    `default` (a config) is over.
+    NoBrokerReached after `bootstrap.connection.timeout.ms`, or after the config `default` if that
+    is shorter. So a call without a time-out does not wait out its default one to no purpose.
     """
     if timeout_s is None and not hosted.reached:
         yield from connect(
@@ -306,9 +310,10 @@ def connect_first(
 
 
 def run_blocking(steps: Steps[T], waiting: Waiting | None = None) -> T:
-    """Drive `steps` on the calling thread; `waiting`: the host, None: the completions themselves.
+    """Drive `steps` on the calling thread, and return their result. `waiting` is how it waits for
+    completions: the host; None: each completion by itself.
 
-    KeyboardInterrupt comes through at once, and ends the steps.
+    KeyboardInterrupt is raised at once, and ends the steps.
     """
     try:
         wait = next(steps)
@@ -335,7 +340,8 @@ def run_blocking(steps: Steps[T], waiting: Waiting | None = None) -> T:
 
 
 async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
-    """Drive `steps` on the running event loop; `waiting`: as in `run_blocking`.
+    """Drive `steps` on the running event loop, and return their result; `waiting`: as in
+    `run_blocking`.
 
     Cancelling the task ends the steps.
     """
@@ -371,11 +377,12 @@ class Offload(Protocol):
     """Runs work on a thread, so that an event loop goes on: `offload`."""
 
     def __call__(self, work: Callable[[], T]) -> Completion[T]:
-        """Begin `work`; the completion has its result, or its error."""
+        """Begin `work` on a thread; the completion has its result, or its error."""
 
 
 def offload(work: Callable[[], T]) -> Completion[T]:
-    """Run `work` on the running loop's default executor."""
+    """Run `work` on the running loop's default executor; the completion has its result, or its
+    error."""
     import asyncio
 
     completion: Completion[T] = Completion()

@@ -43,7 +43,7 @@ HEADER_OVERHEAD_BYTES = 10
 
 
 class Forkable(Protocol):
-    """Refuses everything in a forked child process."""
+    """An object that refuses every call in a forked child process."""
 
     def forked(self) -> None:
         """Called once in a child process that was forked: refuse everything from now on."""
@@ -104,7 +104,7 @@ def _column(column: Column | None) -> BinaryColumn | None:
 
 
 class Clocked(Waiting, Protocol):
-    """The host, as far as the intake goes: its clocks, and how handles wait."""
+    """The parts of a host that the intake uses: its clocks, and how handles wait."""
 
     def now_ns(self) -> int:
         """The machine's monotonic clock, ns."""
@@ -114,7 +114,7 @@ class Clocked(Waiting, Protocol):
 
 
 class _Ended:
-    """Stands in for a host that has ended: all that handles may wait for is completed."""
+    """Stands in for a host that has ended. Whatever handles can wait for is completed by then."""
 
     def now_ns(self) -> int:
         return 0
@@ -183,7 +183,8 @@ class Intake(Generic[H]):
         self._outside("a wait for a result")
 
     def wait(self, completion: Completion[T], timeout_s: float | None) -> T:
-        """Wait on this thread, as the machine's host does it; see `hosting.Waiting`."""
+        """Wait for `completion` on this thread, as the machine's host does it; see
+        `hosting.Waiting`."""
         return self._host.wait(completion, timeout_s)
 
     def future(self, completion: Completion[T], loop: asyncio.AbstractEventLoop) -> asyncio.Future[T]:
@@ -191,7 +192,8 @@ class Intake(Generic[H]):
         return self._host.future(completion, loop)
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
-        """Why records of a topic are not delivered yet; see `delivery.Owner`."""
+        """Why records of a topic are not delivered yet; see `delivery.Owner`. `within_s`: seconds
+        that may be spent on finding out."""
         return self._why(topic, within_s)
 
     def offering(self, no_room: Callable[[int, Record], T]) -> Callable[..., H | T]:
@@ -295,7 +297,8 @@ class Intake(Generic[H]):
         return [item.seal() if isinstance(item, Chunk) else item for item in items]
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
-        """The error for a record beyond the limits, which is counted as refused."""
+        """The error for `what` ("a record", say) of `size_bytes`, which is beyond max.request.size
+        or buffer.memory; counts it as refused."""
         self._refused()
         name, limit = "max.request.size", self._max_request_bytes
         if self._memory.total_bytes < limit - BATCH_OVERHEAD_BYTES:
@@ -307,15 +310,13 @@ class Intake(Generic[H]):
         )
 
     def waiting(self) -> int:
-        """Records submitted that the machine has not taken yet."""
+        """Number of records that were submitted and that the machine has not taken yet."""
         with self._memory.lock:
             return sum(item.buffer.count if isinstance(item, Chunk) else item.rows for item in self._items)
 
     def held_bytes(self) -> int:
-        """Bytes of buffer.memory held here.
-
-        CheckFailed if the machine would not take an open chunk.
-        """
+        """Bytes of buffer.memory that records in the intake hold. CheckFailed if the machine would
+        not take an open chunk."""
         with self._memory.lock:
             taken = [id(item.buffer) for item in self._items if isinstance(item, Chunk)]
             holds(
@@ -335,7 +336,7 @@ class Intake(Generic[H]):
         self._memory.close(fresh(error))  # who waited raises it, with all that his frames hold
 
     def shut(self, why: str) -> None:
-        """Refuse records with UsageError until `admit`; earlier ones stay."""
+        """Refuse records with UsageError, whose text is `why`, until `admit`; earlier ones stay."""
         with self._memory.lock:
             self._shut = why
             self._open.clear()  # the next record has to open a chunk, and that is where it is refused
@@ -357,7 +358,7 @@ class Intake(Generic[H]):
         self._open.clear()
 
     def check(self) -> None:
-        """Raise UsageError if closed."""
+        """Raise UsageError if the producer is closed."""
         if self._closed is not None:
             raise UsageError(str(self._closed))
 
@@ -367,7 +368,8 @@ class Intake(Generic[H]):
             raise UsageError(self._shut)
 
     def _buffer_for(self, topic: str) -> tuple[RecordBuffer, bool]:
-        """The open buffer of a topic, opened if need be; True if it has to wake the machine."""
+        """The open buffer of a topic, opened if need be; and whether the machine has to be woken
+        for it."""
         if type(topic) is str and (buffer := self._open.get(topic)) is not None:
             return buffer, False
         self._check()

@@ -37,9 +37,10 @@ class Chain(Generic[I]):
         self._closed = False
 
     def changed(self, item: T, apply: Callable[[I, T], object], kind: type | tuple[type, ...]) -> T:
-        """Pass `item` through all interceptors, and return what they leave.
+        """Pass `item` through all interceptors with `apply`, and return what the last one gives.
 
-        A result that is not of type `kind` is logged and left out.
+        If an interceptor raises, or gives something that is not of type `kind`, that is logged, and
+        the next one gets `item` as it was.
         """
         for interceptor in self._interceptors:
             try:
@@ -58,7 +59,7 @@ class Chain(Generic[I]):
         return item
 
     def each(self, call: Callable[[I], object]) -> None:
-        """Call each interceptor; what one raises is logged."""
+        """Call `call` with each interceptor; what one raises is logged."""
         for interceptor in self._interceptors:
             try:
                 call(interceptor)
@@ -112,7 +113,8 @@ def _looked_up(path: str) -> object:
 
 
 def _completed(item: object, base: type[T]) -> T:
-    """Wrap an interceptor that is not a subclass of `base`: methods that it lacks do nothing."""
+    """A `base` object that calls the methods `item` has; methods that `item` lacks do nothing. For
+    interceptors that are not subclasses of `base`."""
     made = base()
     for method in dir(base):
         if not method.startswith("_") and hasattr(item, method):

@@ -26,7 +26,8 @@ class ConsumerInterceptor:
         return records
 
     def on_consume_table(self, table: pa.Table) -> pa.Table:
-        """Called before `poll_table` or `read_range` returns rows; returns the ones to give."""
+        """Called before `poll_table` or `read_range` returns rows; returns the table to give to the
+        caller instead."""
         return table
 
     def close(self) -> None:

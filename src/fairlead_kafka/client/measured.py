@@ -40,12 +40,12 @@ class Measured(Protocol):
     """
 
     def metrics(self) -> Metrics:
-        """Its metrics, on any thread."""
+        """The source's metrics, by groups of the table; may be called on any thread."""
 
 
 @dataclass
 class _Source:
-    """A source that an exporter knows."""
+    """A source that an exporter knows, with whether it was ever read."""
 
     of: ref[Measured]
     warns_ns: int | None = None
@@ -56,9 +56,9 @@ class _Source:
 class Sources:
     """The sources of one exporter, each under a name of its own. May be used by any thread.
 
-    Each call forgets the sources that are no longer used, so there are as many as are in use. The
-    first that is gone before it was ever read is warned of: `PrometheusCollector(Producer(config))`
-    keeps no producer.
+    Each call forgets the sources that are no longer used, so there are as many as are in use. A
+    source that is dropped before it was ever read is warned of, the first time:
+    `PrometheusCollector(Producer(config))` keeps no producer.
     """
 
     def __init__(self, sources: Iterable[Measured] = (), now_ns: Callable[[], int] = monotonic_ns) -> None:
@@ -74,8 +74,8 @@ class Sources:
         return len(self._sources)
 
     def add(self, source: Measured) -> None:
-        """Take in a source: by its `client_id`, or "producer-1"; a name that is taken gets a
-        number that makes it a free one. A source that is known already stays as it is.
+        """Enter a source under the name `client_id`, or "producer-1" if it has none; if the name is
+        taken, a number is added to it. A source that is known already stays as it is.
 
         Raises UsageError if it has no `metrics()`.
         """
@@ -98,7 +98,8 @@ class Sources:
         self._sweep(source)
 
     def check(self) -> None:
-        """UsageError if a source is gone that was never read: nobody but the exporter knew it."""
+        """Raise UsageError if a source is gone that was never read: nobody but the exporter knew
+        it."""
         with self._lock:
             for name, each in self._sources.items():
                 if each.of() is None and not each.was_read:
@@ -164,7 +165,8 @@ def _gone(name: str) -> str:
 
 
 def _referred(source: Measured) -> ref[Measured]:
-    """A reference to a source that does not keep it; UsageError if it cannot be one."""
+    """A weak reference to a source. UsageError for an object without `metrics()`, or that cannot be
+    referred to weakly."""
     metrics: object = getattr(source, "metrics", None)
     if isinstance(source, type) or not callable(metrics) or iscoroutinefunction(metrics):
         raise UsageError(
@@ -181,7 +183,8 @@ def _referred(source: Measured) -> ref[Measured]:
 
 
 def _series(metrics: Metrics) -> Series:
-    """Check that what `metrics()` returned has groups and names of the table, and numbers."""
+    """The result of `metrics()`, as rows of labels and numbers by group. TypeError, ValueError or
+    KeyError if it has other groups or names than the table, or something that is no number."""
     if not isinstance(metrics, Mapping):
         raise TypeError(f"metrics() returned {metrics!r:.100}, not groups by name")
     found: Series = {}

@@ -29,10 +29,8 @@ class MemoryPool(ByteCounter):
         self.waiters: deque[tuple[int, Completion[None]]] = deque()
 
     def reserve(self, size_bytes: int) -> Completion[None] | None:
-        """Take `size_bytes`, at most `total_bytes`. None: done.
-
-        Otherwise the caller is in line until the completion is done.
-        """
+        """Take `size_bytes`, which are `total_bytes` at most. None: they are taken. Otherwise the
+        caller waits in line until the completion is done."""
         with self.lock:
             if not self.waiters and self.take(size_bytes):
                 return None
@@ -41,8 +39,8 @@ class MemoryPool(ByteCounter):
             return completion
 
     def withdraw(self, size_bytes: int, completion: Completion[None]) -> None:
-        """Give up a reservation that was in line; one that was granted at the last moment is given
-        back."""
+        """Give up a reservation of `size_bytes` whose `completion` is waited for. If it was granted
+        at the last moment, the bytes are given back."""
         with self.lock:
             waiting = (size_bytes, completion) in self.waiters
             if waiting:
@@ -65,8 +63,8 @@ class MemoryPool(ByteCounter):
         return bool(self.waiters)
 
     def check(self, held_bytes: int) -> None:
-        """Raise CheckFailed unless `held_bytes` are taken and the first in line has to wait for
-        bytes.
+        """Raise CheckFailed unless exactly `held_bytes` are taken, and the first caller in line
+        asks for more than is free.
 
         Called between two calls.
         """
@@ -79,7 +77,7 @@ class MemoryPool(ByteCounter):
             )
 
     def close(self, error: Exception) -> None:
-        """Fail everyone in line."""
+        """Fail every caller in line with `error`."""
         with self.lock:
             # Under the lock, so that `withdraw` sees that it was failed, not granted.
             for _, completion in self.waiters:

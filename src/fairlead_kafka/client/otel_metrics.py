@@ -73,7 +73,8 @@ class OpenTelemetryMetrics:
         self._sources.remove(source)
 
     def _create(self) -> None:
-        """Create instruments for what is new in the table: a source's groups are there once it is."""
+        """Create instruments for metrics that no source had before: a group's instruments exist
+        once a source has the group."""
         for name, rows in list(_instruments().items()):
             if name not in self._known:
                 self._known.add(name)
@@ -88,7 +89,7 @@ class OpenTelemetryMetrics:
 
 
 class _Readings:
-    """The last reading of all sources, by instrument. May be used by any thread."""
+    """The last reading of all sources' metrics, by instrument. May be used by any thread."""
 
     def __init__(self, read: Callable[[], Sequence[Read]], now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._read = read
@@ -99,7 +100,7 @@ class _Readings:
         self._until_ns: int | None = None
 
     def callback(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """The callback of an instrument."""
+        """The function that OpenTelemetry calls for the values of the instrument `name`."""
 
         def observe(_: CallbackOptions) -> Iterable[Observation]:
             return [Observation(value, attributes) for attributes, value in self.take(name)]
@@ -107,7 +108,8 @@ class _Readings:
         return observe
 
     def take(self, name: str) -> _Values:
-        """The values of an instrument: of a new reading if it had those of the last one."""
+        """The values of the instrument `name`. All sources are read again if this instrument has
+        taken the last reading already, or that is older than FRESH_S seconds."""
         with self._lock:
             now_ns = self._now_ns()
             if self._until_ns is None or name in self._taken or now_ns >= self._until_ns:
@@ -165,7 +167,8 @@ def _about(source: Read, group: Group, labels: Sequence[str]) -> _Attributes:
 
 
 def _operation(group: Group, row: Metric) -> Iterator[tuple[str, str]]:
-    """The attributes that the conventions require."""
+    """The attributes (name, value) that the semantic conventions require of a metric that they
+    define."""
     if (group.name, row.name) in SEMANTIC:
         yield "messaging.system", "kafka"
         yield "messaging.operation.name", SEMANTIC[group.name, row.name][1]

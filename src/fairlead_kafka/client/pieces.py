@@ -25,7 +25,8 @@ class Part(NamedTuple):
 
 
 def cuts_of(columns: RecordColumns, memory_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Start, stop and bytes of the pieces of columns, for a `buffer.memory` of `memory_bytes`."""
+    """The pieces that columns are submitted in, so that several fit a `buffer.memory` of
+    `memory_bytes`: start, stop and bytes of each."""
     limit = max(min(PIECE_MAX_BYTES, memory_bytes // _PIECES_IN_MEMORY), 1)
     ends = np.zeros(columns.count + 1, np.int64)
     np.cumsum(columns.sizes_bytes(), out=ends[1:])

@@ -58,17 +58,18 @@ _WAKE = Wake()
 
 
 class Ending(Protocol):
-    """A producer that the interpreter's end has to end."""
+    """A producer that was not closed, as the end of the interpreter sees it."""
 
     @property
     def ended(self) -> bool:
         """True once nothing is left to be ended."""
 
     def now_ns(self) -> int:
-        """Its machine's monotonic clock, ns."""
+        """The machine's monotonic clock, ns."""
 
     def exit(self, deadline_ns: int) -> None:
-        """End it by `deadline_ns` on that clock."""
+        """Deliver what can be delivered by `deadline_ns` on the machine's clock, then end the
+        producer."""
 
 
 _cores: WeakSet[Ending] = WeakSet()
@@ -194,7 +195,7 @@ class ProducerCore(Generic[H]):
                 raise
 
     def flush_steps(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until everything sent is delivered or failed. TimedOut after `timeout_s`."""
+        """Wait until everything sent is delivered or failed. TimedOut after `timeout_s` seconds."""
         self._intake.check()
         with self.timed("flush_ns"):
             completion = self._flushed("flush")
@@ -206,18 +207,19 @@ class ProducerCore(Generic[H]):
                 raise TimedOut(f"flush: {left} {are} neither delivered nor failed yet, and on the way{why}")
 
     def leave_steps(self, kind: type[BaseException] | None) -> Steps[dict[str, int]]:
-        """Close at the end of a `with` block; `kind` is what it raised.
+        """Close at the end of a `with` block; `kind` is the type of the exception that it raised,
+        or None.
 
-        After Ctrl-C or a cancellation, go on for as long as anything is delivered within
-        `_PATIENCE_S`.
+        After Ctrl-C or a cancellation, the close goes on for as long as anything is delivered
+        within `_PATIENCE_S` seconds.
         """
         return self.close_steps(None, None if kind is None or issubclass(kind, Exception) else _PATIENCE_S)
 
     def close_steps(self, timeout_s: float | None, patience_s: float | None = None) -> Steps[dict[str, int]]:
-        """Flush within `timeout_s`, give up the rest, and stop the machine's thread.
+        """Flush within `timeout_s` seconds, give up the rest, and stop the machine's thread.
 
         Returns the count of records given up, by topic. With `patience_s`: also give up once
-        nothing is delivered for so long.
+        nothing is delivered for so many seconds.
         """
         if self._hosted.forked:
             return {}
@@ -259,13 +261,15 @@ class ProducerCore(Generic[H]):
         yield from connect(self._hosted, self._settings, timeout_s)
 
     def instance_id_steps(self, timeout_s: float | None) -> Steps[UUID]:
-        """The id under which metrics are pushed (KIP-714)."""
+        """The id under which a client's metrics are pushed (KIP-714); see `client_instance_id` for
+        time-out and errors."""
         self._intake.check()
         self._check_outside("client_instance_id")
         return instance_id(self._hosted, self._max_block_ms / 1000 if timeout_s is None else timeout_s)
 
     def partitions_steps(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
-        """The partitions of a topic, by number."""
+        """The partitions of a topic, by number; see `Producer.partitions_for` for time-out and
+        errors."""
         self._intake.check()
         self._check_outside("partitions_for")
         yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
@@ -281,7 +285,7 @@ class ProducerCore(Generic[H]):
         return self._hosted.machine.metrics(self._hosted.now_ns(), *self._client_api())
 
     def _client_api(self) -> tuple[ProducerMeter, Mapping[str, float]]:
-        """Counters and gauges of this side."""
+        """Counters and gauges of the client's own calls, as metrics need them."""
         memory = self._memory
         gauges = {
             "buffer-total-bytes": memory.total_bytes,
@@ -293,7 +297,8 @@ class ProducerCore(Generic[H]):
 
     @contextmanager
     def timed(self, total: str) -> Iterator[None]:
-        """Add the time that the body takes to a total of `ProducerMeter`."""
+        """Add the nanoseconds that the `with` block takes to the total `total` of
+        `ProducerMeter`."""
         begun_ns = self._hosted.now_ns()
         try:
             yield
@@ -303,7 +308,8 @@ class ProducerCore(Generic[H]):
     # When nobody closes it
 
     def belongs_to(self, client: object) -> None:
-        """Have `abandon` called if the producer object is dropped without being closed."""
+        """Have `abandon` called if `client`, the producer object, is dropped without being
+        closed."""
         end_with(client, self.abandon)
 
     def abandon(self) -> None:
@@ -319,7 +325,8 @@ class ProducerCore(Generic[H]):
                 self._hosted.submit(Flush(flushed))
 
     def exit(self, deadline_ns: int) -> None:
-        """Deliver what is in flight until `deadline_ns`, and warn: nobody closed before exit."""
+        """Deliver what is in flight until `deadline_ns` (the machine's clock), at the end of the
+        interpreter. A warning is logged if records were left, for nobody closed the producer."""
         if self._hosted.forked or self._ended.done():
             return
         if self._stopping:  # a close that was interrupted: what is left is given up already
@@ -382,7 +389,8 @@ class ProducerCore(Generic[H]):
         yield from wait_until(completion, timeout_s)
 
     def _flush_at_close(self, timeout_s: float | None) -> Steps[None]:
-        """Flush, within `timeout_s` if not None; logs what takes longer than QUIET_S."""
+        """Flush, within `timeout_s` seconds (None: no limit). If that takes longer than QUIET_S
+        seconds, what is waited for is logged."""
         completion = self._flushed("close")
         begun_ns, before = self._hosted.now_ns(), self._left()
         yield from wait_until(completion, QUIET_S if timeout_s is None else min(timeout_s, QUIET_S))
@@ -395,7 +403,7 @@ class ProducerCore(Generic[H]):
             yield from wait_until(completion, None if timeout_s is None else remaining_s)
 
     def _flush_patiently(self, patience_s: float) -> Steps[None]:
-        """Flush for as long as anything is delivered within `patience_s`."""
+        """Flush for as long as anything is delivered within `patience_s` seconds."""
         completion = self._flushed("close")
         before = self._left() + 1
         while not completion.done() and self._left() < before:
@@ -403,8 +411,8 @@ class ProducerCore(Generic[H]):
             yield from wait_until(completion, patience_s)
 
     def _check_outside(self, what: str) -> None:
-        """Raise UsageError on the machine's own thread, where a wait for the machine would never
-        end."""
+        """Raise UsageError, for the call `what`, on the machine's own thread, where a wait for the
+        machine would never end."""
         if self._hosted.inside:
             raise UsageError(
                 f"{what} within a delivery callback would wait for itself, as within a log handler; call "
@@ -415,7 +423,7 @@ class ProducerCore(Generic[H]):
         self._count("records_failed", 1)
 
     def _left(self) -> int:
-        """Records sent that are neither delivered nor failed."""
+        """Number of records sent that are neither delivered nor failed."""
         return self._hosted.machine.records_open + self._intake.waiting()
 
     def _exhausted(self, records: int, what: str) -> BufferExhausted:
@@ -443,8 +451,8 @@ class ProducerCore(Generic[H]):
         self._hosted.submit(_WAKE)
 
     def _stop(self, reason: str, last_push: bool = False) -> None:
-        """Give up records that are left, and end the thread; nobody waits. `last_push`: metrics are
-        pushed once more, if a cluster asked for them."""
+        """Begin to give up records that are left, for `reason`, and to end the thread; returns at
+        once. `last_push`: metrics are pushed once more, if a cluster asked for them."""
         if self._ended.done():
             return
         self._stopping = True

@@ -27,9 +27,10 @@ class PrometheusCollector(Collector):
     `kafka_producer_node_request_latency_avg{client_id, node}`,
     `kafka_consumer_records_lag{client_id, topic, partition}`; docs/reference/metrics.md has them
     all. A source without `client.id` is called producer-1, consumer-2 and so on, in the order in
-    which this collector got to know them. The collector keeps no source: one that is no longer used is
-    forgotten, and one that is gone before it is registered is a UsageError of `register`. A source
-    whose `metrics()` raises is left out of the scrape, and logged by `fairlead_kafka.metrics`.
+    which this collector got to know them. The collector keeps no source: one that is no longer used
+    is forgotten, and one that is gone before it is registered is a UsageError of `register`. A
+    source whose `metrics()` raises is left out of the scrape, and logged by
+    `fairlead_kafka.metrics`.
     """
 
     def __init__(self, *sources: Measured) -> None:

@@ -66,7 +66,8 @@ class Serializing:
         return serialized
 
     def table(self, topic: str, table: pa.Table) -> pa.Table:
-        """A table of bytes. InvalidRecord, naming the first rows and why, if any cannot be written."""
+        """`table` with its key and value serialized to columns of bytes. InvalidRecord, naming the
+        first rows and why, if any cannot be written."""
         if self._value is not None and "value" not in table.column_names:
             table = _with_value(table)
         for field, serializer in ((MessageField.KEY, self._key), (MessageField.VALUE, self._value)):
@@ -78,7 +79,8 @@ class Serializing:
 
 
 def serializing_of(settings: Settings) -> Serializing | None:
-    """A producer's serializers; None if it has none. ConfigError if one cannot be imported or made."""
+    """A producer's serializers; None if it has none. ConfigError if one cannot be imported or
+    made."""
     names = [f"{field}.serializer" for field in MessageField]
     key, value = (serializer_of(name, settings[name]) for name in names)
     return None if key is None and value is None else Serializing(key, value)

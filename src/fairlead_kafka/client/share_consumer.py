@@ -85,7 +85,8 @@ class ShareConsumer:
         return self._run(self._calls.poll_table(timeout_s, columns))
 
     def acknowledge(self, record: ShareRecord, type: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record of the last poll; sent with the next poll or commit.
+        """Say what became of a record of the last poll: accept, release, reject or renew. It is
+        sent with the next poll or commit.
 
         Until then another type may be given. UsageError in implicit mode, and for a record that is
         not in flight.
@@ -95,7 +96,8 @@ class ShareConsumer:
     def acknowledge_offset(
         self, topic: str, partition: PartitionNumber, offset: Offset, type: AcknowledgeType
     ) -> None:
-        """Acknowledge the record at an offset, as `acknowledge` does."""
+        """Say what became of the record of a partition at an offset, as `acknowledge` does for a
+        record."""
         self._calls.acknowledge(TopicPartition(topic, partition), offset, type)
 
     def acknowledge_table(self, table: pa.Table, column: str = "acknowledge_type") -> None:
@@ -108,7 +110,8 @@ class ShareConsumer:
         self._calls.acknowledge_table(table, column)
 
     def commit(self, timeout_s: Seconds | None = None) -> dict[TopicPartition, FairleadError | None]:
-        """Send acknowledgements, in implicit mode of all records returned, and wait for the outcome.
+        """Send acknowledgements, in implicit mode of all records returned, and wait for the
+        outcome.
 
         Answers for each partition: None if brokers have them, else an error, which is not raised:
         TimedOut, or BrokerError such as INVALID_RECORD_STATE, for records whose lock had ended.
@@ -129,7 +132,8 @@ class ShareConsumer:
         self._calls.callback = callback
 
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock the records that they give, ms; None before the first are here."""
+        """How long brokers lock the records that they give, ms; None before the first records have
+        come."""
         return self._run(self._calls.acquisition_lock_timeout_ms())
 
     def connect(self, timeout_s: Seconds | None = None) -> None:

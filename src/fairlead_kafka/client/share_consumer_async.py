@@ -1,5 +1,5 @@
-"""`AsyncShareConsumer`: reads as a member of a share group, as records or as Arrow tables, on an event
-loop."""
+"""`AsyncShareConsumer`: reads as a member of a share group, as records or as Arrow tables, on an
+event loop."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class AsyncShareConsumer:
     def acknowledge_offset(
         self, topic: str, partition: PartitionNumber, offset: Offset, type: AcknowledgeType
     ) -> None:
-        """Acknowledge the record at an offset, as `acknowledge` does."""
+        """Say what became of the record of a partition at an offset, as `acknowledge` does for a
+        record."""
         self._calls.acknowledge(TopicPartition(topic, partition), offset, type)
 
     def acknowledge_table(self, table: pa.Table, column: str = "acknowledge_type") -> None:
@@ -108,7 +109,8 @@ class AsyncShareConsumer:
         self._calls.acknowledge_table(table, column)
 
     async def commit(self, timeout_s: Seconds | None = None) -> dict[TopicPartition, FairleadError | None]:
-        """Send acknowledgements, in implicit mode of all records returned, and wait for the outcome.
+        """Send acknowledgements, in implicit mode of all records returned, and wait for the
+        outcome.
 
         Answers for each partition: None if brokers have them, else an error, which is not raised:
         TimedOut, or BrokerError such as INVALID_RECORD_STATE, for records whose lock had ended.

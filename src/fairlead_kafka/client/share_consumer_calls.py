@@ -74,7 +74,8 @@ OFFLOAD_BYTES = 64 * 1024
 CLOSE_S = 5.0
 """Seconds that `close` waits for the machine and its host."""
 Outcome = dict[TopicPartition, "FairleadError | None"]
-"""Partition → None if brokers have its acknowledgements, else the error of the first that failed."""
+"""Partition → None if brokers have its acknowledgements, else the error of the first that
+failed."""
 
 
 @runtime_checkable
@@ -127,7 +128,8 @@ class ShareConsumerCalls:
     # Subscribing
 
     def subscribe(self, topics: Iterable[str]) -> Steps[None]:
-        """Join the group, and read these topics; an empty list unsubscribes."""
+        """Join the group, and read these topics; an empty list unsubscribes. See
+        `ShareConsumer.subscribe`."""
         names = [topics] if isinstance(topics, str) else list(topics)
         if not names:
             yield from self.unsubscribe()
@@ -156,7 +158,7 @@ class ShareConsumerCalls:
     # Polling
 
     def poll(self, timeout_s: float) -> Steps[list[ShareRecord]]:
-        """Records, as soon as there are any."""
+        """Records, as soon as there are any; see `ShareConsumer.poll` for time-out and errors."""
         with self._one_call():
             found = yield from self._deliver(timeout_s, ALL_COLUMNS, self._max_poll_records)
             with self._returned(found):
@@ -168,7 +170,8 @@ class ShareConsumerCalls:
             return records
 
     def poll_table(self, timeout_s: float, columns: Sequence[str] | None) -> Steps[pa.Table]:
-        """A table of records, as soon as there are any."""
+        """A table of records, as soon as there are any; see `ShareConsumer.poll_table` for time-out
+        and errors."""
         from fairlead_kafka.consumer.share.tables import SHARE_COLUMNS, share_batches, share_table
         from fairlead_kafka.records import pooled
 
@@ -187,12 +190,14 @@ class ShareConsumerCalls:
             return table
 
     def acknowledge(self, partition: TopicPartition, offset: int, chosen: AcknowledgeType) -> None:
-        """Acknowledge one record of the last poll."""
+        """Acknowledge one record of the last poll; `chosen` says what became of it. See
+        `ShareConsumer.acknowledge` for errors."""
         self._check_explicit()
         self._flight.acknowledge(partition, offset, chosen)
 
     def acknowledge_table(self, table: pa.Table, column: str) -> None:
-        """Acknowledge rows of the last poll by a column, all or none."""
+        """Acknowledge rows of the last poll by a column of the table, all or none; see
+        `ShareConsumer.acknowledge_table`."""
         from fairlead_kafka.consumer.share.tables import decisions_of
 
         self._check_explicit()
@@ -205,7 +210,8 @@ class ShareConsumerCalls:
             delivery.decide(rows, types)
 
     def commit(self, timeout_s: float | None) -> Steps[Outcome]:
-        """Send what is acknowledged, and wait until brokers have it."""
+        """Send the acknowledgements that are not sent, and wait for the outcome; see
+        `ShareConsumer.commit`."""
         with self._one_call():
             deadline_ns = self._deadline_ns(timeout_s)
             acks = self._decided()
@@ -223,7 +229,7 @@ class ShareConsumerCalls:
             return outcome
 
     def commit_async(self) -> Steps[None]:
-        """Send what is acknowledged, without waiting."""
+        """Send the acknowledgements that are not sent, without waiting for the outcome."""
         with self._one_call():
             self._send(self._decided(), self._deadline_ns(None))
             yield from ()
@@ -233,7 +239,8 @@ class ShareConsumerCalls:
         return (yield from self._ask(GetLockTimeout))
 
     def instance_id(self, timeout_s: float | None) -> Steps[UUID]:
-        """The id under which metrics are pushed (KIP-714)."""
+        """The id under which a client's metrics are pushed (KIP-714); see `client_instance_id` for
+        time-out and errors."""
         self.check()
         seconds = self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s
         return instance_id(self._hosted, seconds)
@@ -270,7 +277,8 @@ class ShareConsumerCalls:
     # Ending
 
     def close(self) -> Steps[None]:
-        """Send what is acknowledged, release the rest, leave the group and shut the machine."""
+        """Send acknowledgements, release all other records, leave the group and shut the
+        machine."""
         if self.closed or self._hosted.forked:
             return
         acks = self._flight.take_decided()
@@ -284,8 +292,8 @@ class ShareConsumerCalls:
         self._complete(results or ())
 
     def abandon(self) -> None:
-        """End the thread of a consumer that was dropped without `close` (`hosting.end_with`); what
-        it has not acknowledged is released."""
+        """End the thread of a consumer object that was dropped without `close`; records not
+        acknowledged are released. `hosting.end_with` has this called."""
         if self.closed or self._hosted.forked:
             return
         self.closed = True
@@ -296,7 +304,7 @@ class ShareConsumerCalls:
         self._hosted.close(CLOSE_S)
 
     def check(self) -> None:
-        """Raise UsageError if closed."""
+        """Raise UsageError if the client is closed."""
         if self.closed:
             raise closed("share consumer")
 
@@ -305,7 +313,8 @@ class ShareConsumerCalls:
     def _deliver(
         self, timeout_s: float, columns: Sequence[str], max_records: int, room: Room | None = None
     ) -> Steps[list[tuple[Delivery, Decoded]]]:
-        """Deliveries with something to return, after what the last ones gave is acknowledged."""
+        """The next deliveries with records to return, decoded, once the records returned before are
+        acknowledged. UsageError in explicit mode if some of those were not."""
         deadline_ns = self._deadline_ns(timeout_s)
         if not self._implicit and self._flight.undecided:
             raise UsageError(
@@ -358,7 +367,8 @@ class ShareConsumerCalls:
 
     @contextmanager
     def _returned(self, found: Sequence[tuple[Delivery, Decoded]]) -> Generator[None, None, None]:
-        """Release deliveries if making records of them fails, or is interrupted."""
+        """Release the deliveries in `found` if the `with` block, which makes records of them, fails
+        or is interrupted."""
         try:
             yield
         except BaseException:
@@ -367,7 +377,8 @@ class ShareConsumerCalls:
             raise
 
     def _decided(self) -> list[Acks]:
-        """Take acknowledgements that are not sent; in implicit mode of all that was returned."""
+        """Take the acknowledgements that are not sent; in implicit mode all records returned are
+        accepted."""
         if self._implicit:
             self._flight.decide_rest(AcknowledgeType.ACCEPT)
         return self._flight.take_decided()
@@ -375,8 +386,8 @@ class ShareConsumerCalls:
     def _take(self, deadline_ns: int, max_records: int, acks: Sequence[Acks]) -> Steps[bool]:
         """Get chunks from the machine into `_pending`. False if none came in time.
 
-        A poll that is cancelled leaves its question behind, and the machine may answer it: the next
-        poll waits for that answer first.
+        A poll that is cancelled leaves its operation with the machine; the next poll waits for the
+        answer to that one first.
         """
         acks_by_ns = self._deadline_ns(None)
         remaining_s = None
@@ -399,14 +410,17 @@ class ShareConsumerCalls:
         return bool(taken.chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
 
     def _send(self, acks: Sequence[Acks], deadline_ns: int) -> None:
-        """Send acknowledgements; a later answer has their outcome."""
+        """Send acknowledgements without waiting; `_complete` notes the outcome later. `deadline_ns`
+        is on the monotonic clock."""
         if acks:
             self._hosted.submit(Acknowledge(Completion(), None, acks, deadline_ns))
 
     def _acknowledge(self, acks: Sequence[Acks], deadline_ns: int, acks_by_ns: int) -> Steps[list[AckResult]]:
-        """Send acknowledgements, and wait until they, and earlier ones, are answered.
+        """Send acknowledgements, and wait until they and earlier ones are answered. Times are ns on
+        the monotonic clock.
 
-        A call that is cancelled leaves its question behind, and the next call takes the answer.
+        A call that is cancelled leaves its operation with the machine; the next call takes the
+        answer.
         """
         completion: Completion[list[AckResult]] = Completion()
         self._acking.append(completion)
@@ -417,7 +431,8 @@ class ShareConsumerCalls:
         return results
 
     def _complete(self, results: Iterable[AckResult]) -> None:
-        """Note outcomes, and call the callback; raises what the callback raised, at the end."""
+        """Note the outcomes of acknowledgements, and call the callback with them. What the callback
+        raised is raised at the end."""
         results = list(results)
         for left in [each for each in self._acking if each.done()]:
             self._acking.remove(left)

@@ -18,7 +18,8 @@ from fairlead_kafka.base.kernel import native_type
 from fairlead_kafka.client.delivery import Delivery, OnDelivery
 
 Column = tuple["bytes | bytearray", "bytes | bytearray", "bytes | bytearray | None"]
-"""Data, int64 offsets (one more than there are items), and bools: which are not null (None: all)."""
+"""Data, int64 offsets (one more than there are items), and bools: which are not null (None:
+all)."""
 Columns = tuple["Column | None", "Column | None", "bytes | bytearray | None", "bytes | bytearray | None"]
 """Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not
 given)."""
@@ -29,20 +30,20 @@ NO_ROOM = -1
 
 
 class PythonByteCounter:
-    """Count of free bytes."""
+    """A count of free bytes, of which calls take some and give them back."""
 
     def __init__(self) -> None:
         self.free_bytes = 0
 
     def take(self, size_bytes: int) -> bool:
-        """Take bytes; False, and nothing taken, if fewer are free."""
+        """Take `size_bytes` of the free bytes. False, and nothing taken, if fewer are free."""
         if size_bytes > self.free_bytes:
             return False
         self.free_bytes -= size_bytes
         return True
 
     def give(self, size_bytes: int) -> None:
-        """Give bytes back."""
+        """Add `size_bytes` to the free bytes."""
         self.free_bytes += size_bytes
 
 
@@ -126,7 +127,7 @@ class PythonRecordBuffer:
 
 
 class PythonHandle:
-    """Reference to a row of a delivery."""
+    """A reference to one row of a delivery; the base of handles on records."""
 
     __slots__ = ("delivery", "row")
 
@@ -136,7 +137,8 @@ class PythonHandle:
 
 
 class PythonSingleSend(Generic[T]):
-    """`send` appends a plain record to the open buffer of its topic; other cases go to `slow`.
+    """Has a function `send` for single records: a plain record is appended to the open buffer of
+    its topic, any other is passed to `slow`.
 
     A record is plain if it has no headers, nobody waits for memory and there is enough, and the
     buffer stays below `chunk_max_bytes`. `slow` takes every record. In Python there would be

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.client.intake import Headers
 
 LINKS_MAX = 128
-"""Links of one poll's span, one for each trace among its records: what OpenTelemetry's SDK keeps."""
+"""Links of one poll's span, one for each trace among its records: what OpenTelemetry's SDK
+keeps."""
 _Value = str | int
 _Consuming = Consumer | AsyncConsumer | ShareConsumer | AsyncShareConsumer
 _AnyRecord = Record | ShareRecord
@@ -56,7 +57,7 @@ T = TypeVar("T")
 
 
 class _Named(Protocol):
-    """A client, as far as its attributes go."""
+    """The part of a client that spans use: its id."""
 
     @property
     def client_id(self) -> str:
@@ -75,13 +76,13 @@ def instrument(
     delivered or failed. `send` writes the span's context into the record's headers (W3C Trace
     Context, or what `opentelemetry.propagate` is set to), over one that is there; rows of tables
     get no headers. `poll` and `poll_table` of a consumer or share consumer: a span "poll TOPIC" for
-    each call that returns records, with links to the spans that sent them, 128 at most. An iteration
-    over a consumer has such a span for each block of up to `max.poll.records`. `read_range` and
-    `read_batches` have none.
+    each call that returns records, with links to the spans that sent them, 128 at most. An
+    iteration over a consumer has such a span for each block of up to `max.poll.records`.
+    `read_range` and `read_batches` have none.
 
     `tracer_provider`: None for the global one. `link_tables`: look for links in the column
-    `headers` of `poll_table` as well, which reads it row by row.
-    UsageError if the client has spans already.
+    `headers` of `poll_table` as well, which reads it row by row. UsageError if the client has spans
+    already.
     """
     tracer = trace.get_tracer("fairlead_kafka", tracer_provider=tracer_provider)
     if getattr(client, "_traced", False):
@@ -123,21 +124,22 @@ def processing(
 
 
 class _Sends:
-    """The spans of a producer."""
+    """Begins and ends the spans of a producer's sends."""
 
     def __init__(self, tracer: Tracer, client: _Named) -> None:
         self._tracer = tracer
         self._client = client
 
     def begin(self, topic: str) -> Span:
-        """A span for a call about `topic`, not ended yet."""
+        """A new span for a send to `topic`; the caller ends it."""
         return self._tracer.start_span(
             f"send {topic}", kind=SpanKind.PRODUCER, attributes=_about(self._client, "send", topic)
         )
 
     @staticmethod
     def completing(span: Span, on_delivery: OnDelivery | None) -> OnDelivery | None:
-        """`on_delivery` with the end of the span before it."""
+        """A delivery callback that ends the span, then calls `on_delivery`. If the span is not
+        recorded, `on_delivery` itself."""
         if not span.is_recording() or not (on_delivery is None or callable(on_delivery)):
             return on_delivery
 
@@ -169,7 +171,7 @@ class _Sends:
 
 
 class _Polls:
-    """The spans of a consumer."""
+    """Makes the spans of a consumer's polls. `begun_ns` is when a poll began, ns since 1970."""
 
     def __init__(self, tracer: Tracer, client: _Consuming, link_tables: bool) -> None:
         self._tracer = tracer
@@ -328,12 +330,13 @@ def _timed(call: Callable[P, Steps[T]], after: Callable[[int, T], None]) -> Call
 
 
 def _replace(target: object, name: str, function: Callable[..., object]) -> None:
-    """Put `function` before the method `name` of this one client, or of its calls."""
+    """Set `function` in the place of the method `name` of one object: a client, or its calls."""
     setattr(target, name, function)
 
 
 def _about(client: _Named | None, operation: str, topic: str | None) -> dict[str, _Value]:
-    """The attributes that all spans have."""
+    """The attributes of a span: those of every span, and of its client and topic if they are not
+    None."""
     attributes: dict[str, _Value] = {
         "messaging.system": "kafka",
         "messaging.operation.name": operation,
@@ -356,7 +359,8 @@ def _end(span: Span, error: Exception | None) -> None:
 
 
 def _injected(headers: Headers | None, span: Span) -> Headers | None:
-    """`headers` with the context of `span`; headers that `send` will refuse are left as they are."""
+    """`headers` with the context of `span` added; headers that `send` would refuse are not
+    changed."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier, trace.set_span_in_context(span))
     if not carrier or not isinstance(headers, Mapping | list | tuple | None):
@@ -367,7 +371,8 @@ def _injected(headers: Headers | None, span: Span) -> Headers | None:
 
 
 def _carrier(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, str]:
-    """Headers as a propagator reads them; of those with one name the last counts."""
+    """Headers of a record as a propagator of OpenTelemetry reads them; of several with one name,
+    the last."""
     return {name: value.decode("utf-8", "replace") for name, value in headers if value is not None}
 
 

@@ -60,23 +60,22 @@ T = TypeVar("T")
 
 
 class Gate(Protocol):
-    """The intake, as far as transactions open and shut it (`client.intake.Intake`)."""
+    """The parts of the intake that transactions use: opening and shutting it
+    (`client.intake.Intake`)."""
 
     def check(self) -> None:
-        """Raise UsageError if closed."""
+        """Raise UsageError if the producer is closed."""
 
     def shut(self, why: str) -> None:
-        """Refuse records with UsageError until `admit`; earlier ones stay."""
+        """Refuse records with UsageError, whose text is `why`, until `admit`; earlier ones stay."""
 
     def admit(self) -> None:
         """Accept records again, after `shut`."""
 
 
 class TransactionSteps:
-    """Steps of each call.
-
-    Without `transactional.id` the machine refuses them, and sends go as ever.
-    """
+    """Steps of a producer's calls about transactions. Without `transactional.id` the machine
+    refuses them, and sends work as in any producer."""
 
     def __init__(
         self,
@@ -109,7 +108,8 @@ class TransactionSteps:
         yield from self._ask(name, InitTransactions(completion, deadline_ns, again), completion, ends=True)
 
     def begin(self) -> Steps[None]:
-        """Begin a transaction, and open the intake."""
+        """Begin a transaction, and let the intake accept records; see
+        `Producer.begin_transaction`."""
         if self._unheard is not None:
             raise UsageError(
                 f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again "
@@ -120,7 +120,8 @@ class TransactionSteps:
         self._intake.admit()
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
-        """Commit a group's offsets with the transaction; does nothing without offsets."""
+        """Commit a group's offsets with the transaction; does nothing without offsets. See
+        `Producer.send_offsets_to_transaction`."""
         self._intake.check()
         checked = as_offsets("send_offsets_to_transaction", offsets)
         who = _group(group)
@@ -131,7 +132,8 @@ class TransactionSteps:
             yield from self._ask(name, SendOffsets(completion, deadline_ns, checked, who), completion)
 
     def end(self, commit: bool, timeout_s: float | None) -> Steps[None]:
-        """Commit or abort the transaction.
+        """Commit or abort the transaction; see `Producer.commit_transaction` and
+        `abort_transaction`.
 
         The intake is shut first, so that what was sent before is all of it.
         """
@@ -145,7 +147,8 @@ class TransactionSteps:
         yield from self._ask(name, operation, completion, ends=True)
 
     def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
-        """Have everything delivered and leave the transaction open.
+        """Deliver everything sent and leave the transaction open; see
+        `Producer.prepare_transaction`.
 
         The intake is shut first, so that what was sent before is all of it.
         """
@@ -159,7 +162,8 @@ class TransactionSteps:
         return (yield from self._ask(name, operation, completion, ends=True))
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
-        """End a `with` block: commit, or abort if the block or the commit failed."""
+        """End a transaction's `with` block, of which `error` came out (None: none): commit, or
+        abort if the block or the commit failed."""
         if error is None:
             try:
                 yield from self.end(True, None)
@@ -190,8 +194,8 @@ class TransactionSteps:
     def _ask(
         self, name: str, operation: TransactionOperation, completion: Completion[T], *, ends: bool = False
     ) -> Steps[T]:
-        """Submit an operation, and wait for its `completion`. `ends`: it ends the transaction, and
-        may be asked for again after a time-out."""
+        """Submit the operation of the call `name`, and wait for its `completion`. `ends`: the
+        operation ends the transaction, and the call may be repeated after a time-out."""
         self._intake.check()
         self._check_thread(name)
         self._hosted.submit(operation)

@@ -25,7 +25,8 @@ def why_waiting(hosted: Host[ProducerMachine], topic: str | None, within_s: floa
 
 
 def log_undelivered(hosted: Host[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
-    """Log what a close waits for, and for how long it may."""
+    """Log, at `level`, which records a close waits for, and for how many seconds more it may
+    (`remaining_s`)."""
     undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
         counts = ", ".join(
@@ -41,7 +42,8 @@ def log_undelivered(hosted: Host[ProducerMachine], level: int, remaining_s: floa
 
 
 def _ask(hosted: Host[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
-    """The machine's report; None if it is late, or the machine has ended."""
+    """The machine's report on undelivered records; None if it does not come within `within_s`
+    seconds, or the machine has ended."""
     completion: Completion[Undelivered] = Completion()
     try:
         hosted.submit(ReportUndelivered(completion, topic))

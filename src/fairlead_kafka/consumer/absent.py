@@ -12,15 +12,16 @@ LOGGER = GuardedLogger("fairlead_kafka.consumer")
 
 
 class AbsentTopics:
-    """Logs which topics are missing: each once, until it is there."""
+    """Logs which topics are missing: each once, until the cluster has it."""
 
     def __init__(self, creates: bool) -> None:
-        """`creates`: whether brokers create topics that are asked for (`allow.auto.create.topics`)."""
+        """`creates`: whether brokers create topics that are asked for
+        (`allow.auto.create.topics`)."""
         self.creates = creates
         self._logged: set[str] = set()
 
     def missing(self, topic: str) -> None:
-        """Log that the cluster does not have this topic, unless it was logged."""
+        """Log that the cluster does not have this topic, unless that was logged already."""
         if topic in self._logged:
             return
         self._logged.add(topic)
@@ -47,7 +48,7 @@ class AbsentTopics:
         self._logged.intersection_update(topics)
 
     def look(self, metadata: Metadata, topics: Collection[str]) -> None:
-        """Log which of the topics read are missing, or there again, by what metadata know."""
+        """Log which of `topics` are missing, or exist again, by what the metadata know."""
         self.keep(topics)
         for topic in topics:
             known = metadata.topic(topic)

@@ -24,8 +24,8 @@ ALL_COLUMNS: tuple[str, ...] = MESSAGE_COLUMNS
 
 
 def check_columns(columns: Sequence[str] | None, known: Sequence[str] = ALL_COLUMNS) -> tuple[str, ...]:
-    """The names asked for, in that order; None: all that are `known`. UsageError names those that do
-    not exist."""
+    """The names asked for, in that order; None: all that are `known`. UsageError names those that
+    do not exist."""
     if columns is None:
         return tuple(known)
     unknown = [name for name in columns if name not in known]
@@ -59,7 +59,8 @@ def decode_chunk(
 
 
 def named(error: DecodeError, chunk: Chunk) -> DecodeError:
-    """The error, with the partition and the offset where it was met."""
+    """The error, with the chunk's partition, and the offset at which decoding failed, in its
+    text."""
     return DecodeError(
         f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on", error.offset
     )
@@ -75,7 +76,7 @@ def wanted_count(chunk: Chunk, decoded: DecodedRecords) -> int:
 class OpenChunk:
     """A decoded chunk whose records are returned one by one.
 
-    `index` is the next one, `stop` the end.
+    `index` is the next record's index, `stop` the index after the last.
     """
 
     __slots__ = ("chunk", "decoded", "dropped", "held", "index", "stop")
@@ -102,7 +103,7 @@ class OpenChunk:
         )
 
     def records(self, limit: int) -> list[Record]:
-        """Up to `limit` records from `index` on, which stays where it is."""
+        """Up to `limit` records from `index` on, without moving `index`."""
         stop = min(self.stop, self.index + limit)
         return list(map(_RECORD, fields_of(self.chunk.partition, self.decoded, self.index, stop)))
 

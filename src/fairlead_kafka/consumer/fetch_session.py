@@ -1,12 +1,13 @@
 """The consumer's end of a fetch session with one broker (KIP-227, Kafka's `FetchSessionHandler`):
 what the broker knows already.
 
-    FULL ──answer with a session id──▶ INCREMENTAL: each fetch names what changed ──error, or no answer──▶ FULL, closing the old session
+    FULL ──answer with a session id──▶ INCREMENTAL: each fetch names what changed
+    INCREMENTAL ──error, or no answer──▶ FULL, closing the old session
 
 A fetch without a session names every partition and is answered for every one. A consumer of a
 single partition gains nothing by a session and does without, so that the many who read one and go
 leave the broker's slots to others.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Asked(NamedTuple):
 
 
 class SessionRequest(NamedTuple):
-    """One request: its place in the session, and the partitions that it names."""
+    """The session's fields of a Fetch request: session id and epoch, and the partitions that are
+    named or forgotten."""
 
     session_id: int
     epoch: int
@@ -55,7 +57,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """One broker's session; one request at a time."""
+    """The fetch session with one broker (KIP-227); one request is under way at a time."""
 
     def __init__(self) -> None:
         self._id = NO_SESSION
@@ -66,7 +68,7 @@ class FetchSession:
 
     @property
     def open_id(self) -> int:
-        """Session id that the broker gave; NO_SESSION if it keeps none."""
+        """The session id that the broker gave; NO_SESSION if the broker keeps no session."""
         return self._id
 
     @property
@@ -75,7 +77,8 @@ class FetchSession:
         return self._epoch > FULL_EPOCH
 
     def begin(self, wanted: dict[TopicPartition, Asked], by_id: bool) -> SessionRequest:
-        """The next request, for `wanted`; `by_id`: it names topics by their ids."""
+        """The next request, so that the session holds the partitions `wanted`; `by_id`: topics are
+        named by their ids."""
         if self._epoch == FULL_EPOCH or by_id != self._by_id:
             epoch = FULL_EPOCH if self._id != NO_SESSION or len(wanted) >= PARTITIONS_MIN else FINAL_EPOCH
             request = SessionRequest(self._id, epoch, list(wanted), [])
@@ -121,8 +124,8 @@ class FetchSession:
         )
 
     def failed(self, code: int = ErrorCode.NONE) -> None:
-        """Note that the request got no answer, or an error for the whole of it: the next one is
-        full, and closes the session that the broker may still have."""
+        """Note that the request got no answer, or an error for all partitions: the next request is
+        a full one, and closes the session that the broker may still have."""
         self._epoch = FULL_EPOCH
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION

@@ -113,7 +113,8 @@ class Fetcher:
         }
 
     def advance(self) -> None:
-        """Send what can be sent."""
+        """Send the fetch requests that can be sent: to brokers that are ready, for partitions with
+        room."""
         metadata = self._network.metadata
         for partition in [
             partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns
@@ -142,16 +143,15 @@ class Fetcher:
         return min((state.retry_at_ns for state in self._resting.values()), default=None)
 
     def back_off(self, state: PartitionState) -> None:
-        """Leave a partition alone for a while: longer with each failure in a row."""
+        """Fetch nothing of a partition until its back-off ends, which grows with each failure in a
+        row."""
         state.retry_at_ns = self.now_ns + self._backoff.wait_ns(state.failures, self._rng)
         state.failures += 1
         self._resting[state.partition] = state
 
     def check(self, partitions: dict[TopicPartition, PartitionState]) -> None:
-        """Raise CheckFailed unless chunks and nodes are as the `partitions` assigned call for.
-
-        Between two steps.
-        """
+        """Raise CheckFailed unless the chunks kept and the nodes asked are those of the
+        `partitions` assigned. Call it between two steps."""
         same("partitions in line", self._line, partitions)
         self.waiting.check(partitions)
         for partition, state in partitions.items():
@@ -178,7 +178,8 @@ class Fetcher:
             session.check()
 
     def _nodes_of(self, partitions: dict[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
-        """Node at which each partition is read, leader or replica; without one it is left out."""
+        """Id of the node at which each partition is read, leader or replica; a partition without
+        one is left out."""
         leader = self._network.metadata.leader
         found = {
             of: leader(*of) if state.read_replica == NO_LEADER else state.read_replica
@@ -258,7 +259,7 @@ class Fetcher:
     def _asked(self, state: PartitionState, topic_id: UUID) -> Asked:
         """Fetch parameters of a partition.
 
-        The same object as last time if nothing changed, because most have not moved since.
+        If nothing changed it is the object of the last request, as for most partitions.
         """
         asked = state.asked
         if asked is None or (asked.position, asked.generation, asked.last_epoch) != (
@@ -300,7 +301,8 @@ class Fetcher:
         return on_answer
 
     def _give_up(self, session: FetchSession, node_id: int, error: Exception | None) -> None:
-        """Back off, or fail for good, the partitions of a request that came to nothing."""
+        """Back off, or fail for good, the partitions of a fetch request that failed with
+        `error`."""
         lasting = error if isinstance(error, (UnsupportedVersion, DecodeError)) else None
         if lasting is None:
             self._network.metadata.request_update()
@@ -338,8 +340,8 @@ class Fetcher:
 
     @hook("consumer: a topic that was made again")
     def _another_topic(self, state: PartitionState, topic_id: UUID, code: int) -> bool:
-        """Whether a topic answers that was made again since the last answer: it is read from its
-        beginning. One that a broker does not know says nothing: the metadata may be old."""
+        """True if the topic was deleted and made again since the last answer; it is then read from
+        its beginning. False after an error by which a broker may just not know the topic."""
         if topic_id == NO_TOPIC_ID or code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return False
         known, state.topic_id = state.topic_id, topic_id
@@ -447,7 +449,7 @@ def _sizes(response: FetchResponse, names: dict[UUID, str]) -> dict[str, int]:
 
 
 def _of_topic(made: type[Named], topics: dict[str, Named], name: str, topic_id: UUID) -> Named:
-    """The row of a topic, a new one if there is none yet."""
+    """The row of a topic in `topics`; a new one, made by `made`, if there is none yet."""
     row = topics.get(name)
     if row is None:
         row = topics[name] = made(topic=name, topic_id=topic_id, partitions=[])

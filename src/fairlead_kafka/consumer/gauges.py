@@ -14,14 +14,14 @@ from fairlead_kafka.core.network import Network
 
 
 class Gauges:
-    """Gauges of a consumer's connections, out of its networks. The first network keeps its
+    """Gauges of a consumer's connections, read from its networks, of which the first has the
     metadata."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._networks = networks
 
     def in_flight(self, node_id: int) -> int:
-        """Requests to a broker that await their answers."""
+        """Number of requests to a broker that await their answers."""
         return sum(network.in_flight(node_id) for network in self._networks)
 
     def of_client(self, now_ns: int, nodes: Sequence[int]) -> dict[str, float]:

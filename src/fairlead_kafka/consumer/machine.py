@@ -79,7 +79,7 @@ class ConsumerMachine:
             else make_member(settings, rng, self.network, self._gate, self, self.recorder)
         )
         self.client_metrics: Callable[[int], ConsumerMetrics] | None = None
-        """Set by the client class: gives `metrics` with its own counters, for those that are pushed."""
+        """Set by the client class: gives `metrics` with its own counters, to be pushed (KIP-714)."""
         self.network.pushing.report = self._report
         self._gauges = Gauges([self.network, *([] if self._group is None else [self._group.network])])
         self._talkers: list[Network | Member | Parting] = [self.network, *filter(None, [self._group])]
@@ -138,11 +138,11 @@ class ConsumerMachine:
         return handlers
 
     def receive(self, event: Event) -> None:
-        """Queue `event`."""
+        """Queue `event` for the next step."""
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived: answers first, then operations, then what follows from both."""
+        """Work on events: answers, then operations, then what follows. Returns the effects."""
         self._now_ns = self._fetcher.now_ns = self._placing.now_ns = now_ns
         self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
@@ -179,7 +179,7 @@ class ConsumerMachine:
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """Fail what callers wait for: the host will not step this machine any more."""
+        """Fail all operations with `error`: the host will not step this machine any more."""
         self._closed = True
         submitted = [
             event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
@@ -198,8 +198,9 @@ class ConsumerMachine:
     ) -> ConsumerMetrics:
         """All metrics by Kafka's names (`metric_names`). May be called from any thread.
 
-        `polls`, `held`: counters of the client class, and positions of what it has not returned,
-        asked for after those of this machine: what moves in between is seen.
+        `polls` are the counters of the client class; `held()` gives the positions of the chunks
+        that it holds. It is called after the machine's own chunks are looked at, so that a chunk
+        which moves in between is not missed.
         """
         recorder, partitions = self.recorder, self._partitions
         own = self._gauges.of_client(now_ns, list(recorder.nodes))
@@ -443,7 +444,7 @@ class ConsumerMachine:
 
     def _place(self) -> None:
         """Look at partitions whose phase changed: ask for the positions of those that have none,
-        and note who failed."""
+        and fail operations that wait for a partition which failed."""
         if not self._moved:
             return
         unplaced = [
@@ -458,7 +459,7 @@ class ConsumerMachine:
     # Answers
 
     def _fail_refused(self) -> None:
-        """Fail what waits if a broker refuses this client; a later poll sees a later attempt."""
+        """Fail operations that wait, with AuthenticationFailed, if a broker refuses this client."""
         for node_id, error in self.network.take_refusals() + (
             [] if self._group is None else self._group.take_refusals()
         ):

@@ -30,7 +30,8 @@ from fairlead_kafka.core.metric_table import (
 _NETWORK = network("a Fetch request")
 
 POLLING_OPEN, BETWEEN_OPEN = "polling-open-ns", "between-open-ns"
-"""Gauges: what the last poll adds to `polling_ns` and `between_ns` so far; the next one counts it."""
+"""Gauges: what the last poll adds to `polling_ns` and `between_ns` so far; the next one counts
+it."""
 
 
 def idle_ratio(reading: Reading) -> float:

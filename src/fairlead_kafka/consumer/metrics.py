@@ -104,7 +104,8 @@ class ConsumerMeter(ClientMeter):
 
 
 class PartitionMeter(Meter):
-    """How far polls have left a partition behind: `lead_shy` is `NONE_LEAST` less the lead."""
+    """Lag and lead of a partition after polls, in records. `lead_shy` is `NONE_LEAST` less the
+    lead, so that its maximum gives the least lead."""
 
     TOTALS = ("looks", "lags", "leads")
     MAXIMA = ("lag_max", "lead_shy")
@@ -129,7 +130,7 @@ class Topics(Meters[str, TopicMeter]):
 
 
 class Recorder(TrafficRecorder[ConsumerMeter]):
-    """The machine's half; its methods run in the machine's step."""
+    """The machine's half of a consumer's counters; its methods run in the machine's step."""
 
     def __init__(self, sampling: Sampling) -> None:
         super().__init__(ConsumerMeter(sampling), sampling, KINDS)
@@ -146,7 +147,7 @@ class Recorder(TrafficRecorder[ConsumerMeter]):
             self.heartbeat_ns = self.now_ns
 
     def fetched(self, topics: Mapping[str, int], throttle_ms: int) -> None:
-        """Count an answer to a Fetch, with so many bytes of each topic."""
+        """Count an answer to a Fetch: bytes of each topic, and milliseconds of throttling."""
         whole, size_bytes = self.whole, sum(topics.values())
         whole.fetched_bytes += size_bytes
         whole.fetched_max_bytes = max(whole.fetched_max_bytes, size_bytes)
@@ -187,7 +188,8 @@ class _Poll(NamedTuple):
 
 
 class PollRecorder:
-    """The client class's half; its methods run on the thread that polls, `read` on any."""
+    """The client class's half of a consumer's counters; its methods run on the thread that polls,
+    `read` on any."""
 
     def __init__(self, sampling: Sampling, now_ns: Callable[[], int]) -> None:
         self.whole = ConsumerMeter(sampling)
@@ -198,7 +200,7 @@ class PollRecorder:
         self._last: _Poll | None = None  # replaced as a whole: readers on other threads look once
 
     def poll_began(self) -> int:
-        """A poll begins. Returns the time, ns."""
+        """Note that a poll begins. Returns the time, ns on the monotonic clock."""
         now_ns = self._roll()
         last = self._last
         if last is not None:
@@ -216,8 +218,8 @@ class PollRecorder:
         self._last = _Poll(began_ns, self._now_ns())
 
     def open_gauges(self, now_ns: int) -> dict[str, float]:
-        """Gauges of the last poll: seconds since it began, and its times that are not counted yet;
-        0 ns if it returned before the window."""
+        """Gauges of the last poll: seconds since it began, and nanoseconds in and since it that no
+        total counts yet; 0 if it returned before the window."""
         last = self._last
         if last is None:
             return {"last-poll-seconds-ago": NEVER_S, POLLING_OPEN: 0, BETWEEN_OPEN: 0}
@@ -231,7 +233,8 @@ class PollRecorder:
 
     @contextmanager
     def timed(self, total: str) -> Iterator[None]:
-        """Add the time that the body takes to a total of `ConsumerMeter`."""
+        """Add the nanoseconds that the `with` block takes to the total `total` of
+        `ConsumerMeter`."""
         began_ns = self._now_ns()
         try:
             yield
@@ -240,7 +243,8 @@ class PollRecorder:
             setattr(self.whole, total, getattr(self.whole, total) + self._now_ns() - began_ns)
 
     def listened(self, kind: str, began_ns: int) -> None:
-        """Note that a call of the listener, which began at `began_ns`, has ended."""
+        """Note that a call of the listener, which began at `began_ns`, has ended. `kind` is the
+        total that its time is added to."""
         self._roll()
         self.whole.spend(kind, 1, self._now_ns() - began_ns)
 
@@ -291,7 +295,8 @@ def read(
     requests_in_flight: Callable[[int], int],
     of_partitions: Mapping[TopicPartition, Mapping[str, float]],
 ) -> ConsumerMetrics:
-    """All metrics, by Kafka's groups and names. `of_partitions`: the gauges of each one assigned."""
+    """All metrics, by Kafka's groups and names. `of_partitions`: the gauges of each one
+    assigned."""
     ago = {
         **polls.open_gauges(now_ns),
         "last-heartbeat-seconds-ago": _ago(recorder.heartbeat_ns, now_ns),

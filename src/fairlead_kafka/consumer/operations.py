@@ -37,7 +37,7 @@ class Seek(NamedTuple):
     """Move positions: an offset, or EARLIEST or LATEST (`core.partition_offsets`), looked up when
     needed.
 
-    What was fetched for these partitions is dropped. Answer: {partition: generation}.
+    Data fetched of these partitions is dropped. Answer: {partition: generation}.
     """
 
     completion: Completion[dict[TopicPartition, int]]
@@ -45,7 +45,8 @@ class Seek(NamedTuple):
 
 
 class SetPaused(NamedTuple):
-    """Stop (or go on) fetching and delivering `partitions`. Answer: None."""
+    """Operation: stop fetching and delivering `partitions`, or, if `paused` is false, go on.
+    Answer: None."""
 
     completion: Completion[None]
     partitions: Sequence[TopicPartition]

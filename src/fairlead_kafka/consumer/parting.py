@@ -25,8 +25,8 @@ CLOSE_MS = 1_000
 
 
 class Parting:
-    """The last requests of a consumer, over `network`, which is closed with the last answer; then
-    `done` is called."""
+    """The last requests of a consumer that closes, over `network`. After the last answer the
+    network is closed and `done` called."""
 
     def __init__(self, network: Network, now_ns: int, done: Callable[[], None]) -> None:
         self._network = network
@@ -53,8 +53,8 @@ class Parting:
             self._ask(ApiKey.FETCH, last, node_id, CLOSE_MS)
 
     def push(self, node_id: int | None, last: PushTelemetryRequest) -> None:
-        """Push metrics for the last time (KIP-714), to a node, or (None, or one that is gone) to
-        any."""
+        """Push metrics for the last time (KIP-714): to the node `node_id`, or, if that is None or
+        gone, to any."""
         known = node_id if node_id in self._network.metadata.nodes else None
         self._ask(ApiKey.PUSH_TELEMETRY, last, known, LAST_PUSH_MS)
 

@@ -91,14 +91,12 @@ class Chunk(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Position before any of its records is returned."""
+        """The consumer's position before any record of this chunk is returned."""
         return Position(self.start, self.epoch)
 
     def position_at(self, offset: int) -> Position:
-        """Position with `offset` as the next record.
-
-        Its leader epoch is that of the last batch that begins before it.
-        """
+        """The consumer's position with `offset` as the next record. Its leader epoch is that of the
+        last batch that begins before `offset`."""
         return (
             self.position
             if offset <= self.start
@@ -108,8 +106,8 @@ class Chunk(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """One assigned partition. `generation` grows with each seek, so that what was fetched for an
-    older one is known as such."""
+    """One assigned partition. `generation` grows with each seek, so that data fetched before the
+    seek is recognised, and dropped."""
 
     partition: TopicPartition
     generation: int
@@ -151,8 +149,8 @@ class PartitionState:
     """Since when metadata has said that there is no such topic or partition."""
 
     def gauges(self, position: int) -> dict[str, float]:
-        """Its metrics of the present, with `position` as the offset of the next record to return;
-        NO_OFFSET: not known."""
+        """The partition's present metrics; `position` is the offset of the next record to return,
+        NO_OFFSET if it is not known."""
         behind = NO_OFFSET in (position, self.readable_end)
         ahead = NO_OFFSET in (position, self.log_start)
         return {
@@ -162,7 +160,7 @@ class PartitionState:
         }
 
     def signal(self, signal: Signal) -> None:
-        """Change the phase; KeyError, a defect, if `TRANSITIONS` has no row."""
+        """Change the phase by `signal`. KeyError, a defect, if `TRANSITIONS` has no row for it."""
         self.phase = TRANSITIONS[self.phase, signal]
         self.moved.append(self)
 
@@ -199,7 +197,8 @@ def failure_to_report(failed: Iterable[PartitionState], again: bool) -> Exceptio
 def missing(
     partitions: Mapping[TopicPartition, PartitionState], metadata: Metadata, now_ns: int
 ) -> Exception | None:
-    """The error of a partition that the cluster has not had for a while."""
+    """The error for the first of `partitions` that the cluster has not had for a while; None if it
+    has all."""
     for partition, state in partitions.items():
         since_ns = state.missing_since_ns
         if since_ns is not None and now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):

@@ -41,8 +41,8 @@ nothing."""
 class Placing:
     """Finds positions. Part of the consumer machine; all calls come from within its step.
 
-    `partition` gives the state of one that is assigned, None for others; `back_off` leaves it alone
-    for a while.
+    `partition` gives the state of one that is assigned, None for others; `back_off` has nothing
+    asked about it for a while.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Placing:
         """The time of this step; its owner sets it first."""
 
     def place(self, states: Sequence[PartitionState]) -> None:
-        """Look for the positions of those that have none: where a seek said, else what the group
-        has committed, else by policy."""
+        """Find positions for the partitions that have none: where a seek said, else the offset that
+        the group has committed, else by `auto.offset.reset`."""
         targets: dict[TopicPartition, int] = {}
         unknown: dict[TopicPartition, int] = {}
         for state in states:
@@ -135,10 +135,11 @@ class Placing:
     def _place_later(
         self, generations: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        """Wait for newer metadata, for offsets that were committed in a later epoch than known.
+        """Wait for newer metadata before partitions are placed at offsets that were committed in a
+        later leader epoch than is known.
 
-        A leader of before would call them out of range. An epoch that newer metadata do not know
-        either, as of a topic that was made again, is not used.
+        A leader of an earlier epoch would call such an offset out of range. An epoch that newer
+        metadata do not know either, as after a topic was made again, is not used.
         """
 
         def script() -> Steps[None]:
@@ -171,7 +172,8 @@ class Placing:
         self._scripts.start("looking up positions", self.list_offsets(targets, on_found), NO_END, done)
 
     def _waiting(self, partition: TopicPartition, generation: int) -> PartitionState | None:
-        """The partition's entry, if it still waits for this answer; None otherwise."""
+        """The partition's state, if it still waits for the answer to a look-up of `generation`;
+        else None."""
         state = self._partition(partition)
         return (
             state
@@ -195,13 +197,11 @@ class Placing:
             )
 
     def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
-        """Handle a log that does not hold what was read of it (KIP-320).
-
-        It is the same up to `end_offset`, which `epoch` ended with; NO_LEADER_EPOCH: the topic was
-        deleted, and another has its name. With a reset policy reading goes on there, and what is
-        there now comes under offsets that came before; without one the next poll raises
-        LogTruncated.
-        """
+        """Handle a log that no longer holds the records read from it (KIP-320). The log is the
+        same up to `end_offset`, where `epoch` ended; NO_LEADER_EPOCH: the topic was deleted, and
+        another has its name. With a reset policy reading goes on at `end_offset`, and the
+        records that are there now have offsets that were read before; without one the next poll
+        raises LogTruncated."""
         partition, position = state.partition, state.position
         if state.resets and self._policy is not None:
             how = "cut at %d, in an unclean election" if epoch >= 0 else "begins at %d, for its topic is new"
@@ -218,7 +218,7 @@ class Placing:
     def out_of_range(self, state: PartitionState) -> None:
         """Handle a position out of range: reset it by policy, or look up the bounds of the log.
 
-        A new leader may only be behind.
+        (A new leader may only be behind.)
         """
         if state.resets and self._policy is not None:
             state.position, state.target, state.reset, state.last_epoch = (

@@ -16,9 +16,10 @@ from fairlead_kafka.core.script import late
 def position_error(
     asker: GetPosition, state: PartitionState | None, network: Network, now_ns: int
 ) -> Exception | None:
-    """The error of a call that gets no position; None: it has one, or waits for it.
+    """The error for a GetPosition that cannot be answered; None if the partition has a position or
+    waits for it.
 
-    `state`: of the partition asked for; None if it is not assigned.
+    `state` is the state of the partition asked for; None if it is not assigned.
     """
     if state is None:
         return UsageError(f"{asker.partition} is not assigned any more")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Record(NamedTuple):
-    """One record, light: a tuple with names.
+    """A record as `Consumer.poll` returns it: a named tuple, which is cheap to make.
 
     `timestamp_ms` is milliseconds since 1970, set by the producer (`timestamp_type` 0) or by the
     broker on append (1). `key` and `value` are bytes, or None for null, which is not the empty

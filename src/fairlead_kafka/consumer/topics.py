@@ -16,8 +16,8 @@ def describe_topics(
 ) -> Steps[dict[str, list[PartitionMetadata]]]:
     """A script: {topic: its partitions by number}, of the topics named or of all.
 
-    A topic that is missing, or about to be created, is asked for again until the time is up; other
-    errors end it.
+    A topic that is missing, or about to be created, is asked for again until the script's time is
+    up. BrokerError for any other error.
     """
     while True:
         answer = yield from ask_metadata(topics, allow_auto_topic_creation=allow_auto_topic_creation)

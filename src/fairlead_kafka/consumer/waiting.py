@@ -17,7 +17,8 @@ from fairlead_kafka.core.group_offsets import Position
 class Waiting:
     """Chunks that wait for a poll, oldest first.
 
-    Those of a paused partition are set aside, out of the budget: up to `parked_max_bytes` of each.
+    Chunks of a paused partition are set aside and do not hold fetches back: up to
+    `parked_max_bytes` of each.
     """
 
     def __init__(self, parked_max_bytes: int) -> None:
@@ -58,8 +59,8 @@ class Waiting:
                 self._parked[partition] = chunks
 
     def park(self, state: PartitionState) -> None:
-        """Set the chunks of a paused partition aside; what is too much is dropped, and fetched
-        again from its `position`."""
+        """Set the chunks of a paused partition aside; chunks beyond `parked_max_bytes` are dropped,
+        and fetched again later."""
         mine = [chunk for chunk in self._chunks if chunk.partition == state.partition]
         self._chunks = deque(chunk for chunk in self._chunks if chunk.partition != state.partition)
         kept: list[Chunk] = []
@@ -77,7 +78,7 @@ class Waiting:
             self._parked[state.partition] = kept
 
     def unpark(self, state: PartitionState) -> None:
-        """Put what `park` set aside at the front again."""
+        """Put the chunks that `park` set aside in front of all others again."""
         chunks = self._parked.pop(state.partition, [])
         for chunk in chunks:
             self._bytes[chunk.node_id] += len(chunk.data)
@@ -106,10 +107,8 @@ class Waiting:
         return sum(len(chunk.data) for chunk in list(self._chunks))
 
     def check(self, partitions: Mapping[TopicPartition, PartitionState]) -> None:
-        """Raise CheckFailed unless bytes are those of the chunks, and these fit the `partitions`.
-
-        Every chunk is of the partition's present generation.
-        """
+        """Raise CheckFailed unless the counts of bytes are those of the chunks, and every chunk is
+        of one of `partitions`, at its present generation."""
         waiting: Counter[int] = Counter()
         for chunk in self._chunks:
             waiting[chunk.node_id] += len(chunk.data)

@@ -11,10 +11,12 @@ with its own effects. Answers come back as callbacks inside those calls. There i
 there are no locks; every wait is a deadline, so nothing polls.
 
     Network       requests to brokers: now (`send`), once a node is ready (`request`), for metadata
-    Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling; one `Connection` per peer
+    Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling;
+                  one `Connection` per peer
     Reachability  what is wrong with each broker: for log lines, time-outs and waiting calls
-    Peers         the addresses: bootstrap servers in random order, then the brokers that the metadata names
-    Connection    one connection's life as a table (connecting, negotiating, ready, closed), versions, the queue of requests in flight
+    Peers         the addresses: bootstrap servers in random order, then the metadata's brokers
+    Connection    one connection's states as a table (connecting, negotiating, ready, closed), its
+                  versions, and its queue of requests in flight
     Metadata      the view of the cluster, its one merge rule, and when to ask again
 
 A connection is opened when a request needs it, and negotiates before anything else: ApiVersions
@@ -33,7 +35,7 @@ table, and `telemetry_bytes` the message; both are loaded then).
 
 `script` runs request sequences with retries written from top to bottom; `partition_offsets` is one,
 shared by consumer and admin.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.completion import Completion

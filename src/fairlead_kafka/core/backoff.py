@@ -17,8 +17,8 @@ JITTER = 0.2
 
 
 def exponential_ms(first_ms: float, max_ms: float, failures: int) -> float:
-    """The wait before jitter after `failures` earlier failures in a row (0: the first wait):
-    doubling, never above `max_ms`.
+    """The wait, in milliseconds and without jitter, after `failures` earlier failures in a row (0:
+    the first wait): doubling, never above `max_ms`.
 
     As in Kafka's `ExponentialBackoff`, a `first_ms` above `max_ms` does not grow and is cut to
     `max_ms`.
@@ -38,13 +38,15 @@ def jittered_ms(wait_ms: float, rng: Rng) -> float:
 
 
 class Backoff(NamedTuple):
-    """One pair of configs such as `retry.backoff.ms` and `retry.backoff.max.ms`."""
+    """An exponential back-off, by a pair of configs: `retry.backoff.ms` and `retry.backoff.max.ms`,
+    say."""
 
     first_ms: float
     max_ms: float
 
     def wait_ms(self, failures: int, rng: Rng) -> float:
-        """The wait after `failures` earlier failures in a row, with jitter, never above `max_ms`."""
+        """The wait in milliseconds after `failures` earlier failures in a row, with jitter, never
+        above `max_ms`."""
         return min(jittered_ms(exponential_ms(self.first_ms, self.max_ms, failures), rng), float(self.max_ms))
 
     def wait_ns(self, failures: int, rng: Rng) -> int:

@@ -13,7 +13,7 @@ def close_each(*closes: Callable[[], object]) -> None:
     """Call each of `closes`, whatever one raises; the first error is logged, with their number.
 
     For `crashed` of machines: a defect that has ended a machine may show up again while its parts
-    are closed, and those who wait for the other parts are told all the same.
+    are closed, and callers that wait for other parts must get their error all the same.
     """
     errors = []
     for close in closes:

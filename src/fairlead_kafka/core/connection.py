@@ -149,7 +149,8 @@ class Connection:
     _negotiating_version: int = API_VERSIONS_FIRST
 
     def fire(self, trigger: Trigger) -> None:
-        """Move on by the table. UsageError for a pair that is not in it."""
+        """Change the state by TRANSITIONS. UsageError if the table has no row for the present state
+        and `trigger`."""
         target = TRANSITIONS.get((self.state, trigger))
         if target is None:
             raise UsageError(
@@ -159,8 +160,8 @@ class Connection:
         self.state = target
 
     def version(self, api_key: ApiKey | PrivateApi, version_max: int | None = None) -> int:
-        """The version to speak, not above `version_max`. UnsupportedVersion if there is none in
-        common."""
+        """The version of an API to use on this connection, not above `version_max`.
+        UnsupportedVersion if client and broker have none in common."""
         version = self._versions.get(api_key)
         if version is None:
             limit = ceiling(api_key, self.finalized)
@@ -241,12 +242,14 @@ class Connection:
         return True
 
     def put_off(self, wait_ns: int) -> None:
-        """Give requests in flight `wait_ns` more time: the broker reads nothing meanwhile."""
+        """Move the deadlines of requests in flight by `wait_ns` nanoseconds: the broker reads
+        nothing meanwhile."""
         for request in self.in_flight:
             request.deadline_ns += wait_ns
 
     def expired(self, now_ns: int) -> InFlight | None:
-        """The first request past its deadline, if any; sharpens `expiry_ns` on the way."""
+        """The first request in flight whose deadline has passed at `now_ns`; None if there is none.
+        Sets `expiry_ns`, the next deadline, on the way."""
         if self.expiry_ns is None or now_ns < self.expiry_ns:
             return None
         for request in self.in_flight:

@@ -54,7 +54,8 @@ _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
 
 class Shared(NamedTuple):
-    """Parts that several `Connections` of one machine have in common; None: its own.
+    """Parts that several `Connections` of one machine share; each has its own of a part that is
+    None.
 
     The connections of a machine are numbered once, and what is wrong with a broker is known in one
     place.
@@ -125,7 +126,8 @@ class Connections:
         self._heard: dict[int, Connection] = {}
 
     def tick(self, now_ns: int) -> None:
-        """Learn the time. What was sent earlier in this step gets its deadline by it."""
+        """Set the time of this step. Requests that were sent earlier in the step get their
+        deadlines from it."""
         if now_ns == self.now_ns:
             return
         self.now_ns = now_ns
@@ -133,7 +135,7 @@ class Connections:
             request.sent_ns, request.deadline_ns = now_ns, now_ns + request.timeout_ns
 
     def take_effects(self) -> list[Effect]:
-        """The effects gathered since the last call; ends the step."""
+        """The effects for the host since the last call; ends the step."""
         self._fresh.clear()
         # Only now: all that had come is fed, so that what comes next goes where the room begins.
         for number, connection in self._heard.items():
@@ -210,7 +212,8 @@ class Connections:
     # Events
 
     def handle(self, event: ConnectionEvent) -> None:
-        """Take one event; events of connections that are closed already are late, and ignored."""
+        """Handle one event of a connection; events of connections that are closed already are
+        ignored."""
         peer = self._by_number.get(event.connection)
         if peer is None or peer.connection is None:
             return
@@ -299,8 +302,8 @@ class Connections:
     def ask_now(
         self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]
     ) -> None:
-        """Send a request of the connection's own, whatever its state. UnsupportedVersion if the
-        broker has no such API."""
+        """Send a request that serves the connection itself (versions, log-in), whatever its state.
+        UnsupportedVersion if the broker has no such API."""
         version = connection.version(api_key)
         timeout_ns = ms_to_ns(self._request_timeout_ms)
         request = InFlight(0, api_key, version, on_done, timeout_ns, self.now_ns + timeout_ns, self.now_ns)
@@ -308,11 +311,12 @@ class Connections:
         self.next_ns = min(self.next_ns, request.deadline_ns)
 
     def refused(self, connection: Connection, refusal: Exception) -> None:
-        """Called when a log-in failed."""
+        """Called when the log-in on a connection failed: `refusal` is why."""
         self.lose(self._by_number[connection.number], Trigger.REFUSED, str(refusal), refusal=refusal)
 
     def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
-        """Called when a log-in is complete, until `renew_ns`."""
+        """Called when the log-in on a connection is complete. It has to be renewed by `renew_ns`
+        (monotonic; None: never)."""
         if renew_ns is not None:
             self.next_ns = min(self.next_ns, renew_ns)
         peer = self._by_number[connection.number]
@@ -435,7 +439,8 @@ class Connections:
     # Time
 
     def expire(self) -> None:
-        """End back-offs and throttling that are over; act on late requests and old sessions."""
+        """End the back-offs and throttling whose time is over; close connections whose requests are
+        late, and renew log-ins that are due."""
         for peer in list(self.peers.by_id.values()):
             if peer.blocked_until_ns is not None and peer.blocked_until_ns <= self.now_ns:
                 peer.blocked_until_ns, self.changed = None, True
@@ -483,7 +488,7 @@ class Connections:
         return connection.used_ns + self._idle_ns
 
     def plan(self) -> None:
-        """Set `next_ns` to when `expire` has something to do next."""
+        """Set `next_ns` to the monotonic time at which `expire` has something to do next."""
         next_ns = NEVER_NS
         for peer in self.peers.by_id.values():
             for time_ns in (peer.blocked_until_ns, peer.throttled_until_ns):

@@ -1,10 +1,12 @@
 """Kafka's embedded protocol "consumer", by which members of a group talk through the coordinator.
 
-| | version | fields | |---|---|---| | `ConsumerProtocolSubscription` | 0 on | topics: array of
-strings; user data: nullable bytes | | | 1 on | owned partitions: array of (topic: string,
-partitions: array of int32) (KIP-429) | | | 2 on | generation in which they were assigned: int32
-(KIP-792) | | | 3 on | rack: nullable string (KIP-881) | | `ConsumerProtocolAssignment` | 0 on |
-partitions: array of (topic, partitions); user data: nullable bytes |
+| | version | fields |
+|---|---|---|
+| `ConsumerProtocolSubscription` | 0 on | topics: array of strings; user data: nullable bytes |
+| | 1 on | owned partitions: array of (topic: string, partitions: array of int32) (KIP-429) |
+| | 2 on | generation in which they were assigned: int32 (KIP-792) |
+| | 3 on | rack: nullable string (KIP-881) |
+| `ConsumerProtocolAssignment` | 0 on | array of (topic, partitions); user data: nullable bytes |
 
 Version 3 is written; newer ones are read as far as they are known, as Kafka does.
 """
@@ -110,11 +112,11 @@ class Reader:
         return len(self._data) - self._position
 
     def int16(self) -> int:
-        """A signed 16-bit integer."""
+        """Read a signed 16-bit integer."""
         return self._number(">h")
 
     def int32(self) -> int:
-        """A signed 32-bit integer."""
+        """Read a signed 32-bit integer."""
         return self._number(">i")
 
     def count(self) -> int:

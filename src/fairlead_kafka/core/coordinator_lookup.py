@@ -22,7 +22,7 @@ class KeyType(IntEnum):
     TRANSACTION = 1
 
     def named(self, key: str) -> str:
-        """The key, as errors call it."""
+        """The key, as errors call it: "group 'a'"."""
         return f"group {key!r}" if self is KeyType.GROUP else f"transactional.id {key!r}"
 
 

@@ -19,8 +19,8 @@ Buffer = bytes | bytearray | memoryview
 class Connect(NamedTuple):
     """Open a TCP connection. The machine chooses the number: positive, never used twice.
 
-    `plain`: as it is, whatever the machine's transport says (between a broker and the controller of
-    its cluster).
+    `plain`: without TLS, whatever the machine's transport has (between a broker and the controller
+    of its cluster).
     """
 
     connection: int
@@ -30,8 +30,8 @@ class Connect(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Send buffers on a connection, in order, without copying them: they may not change until they
-    are gone."""
+    """Send buffers on a connection, in order, without copying them: the buffers may not change
+    until they are sent."""
 
     connection: int
     buffers: Sequence[Buffer]
@@ -48,7 +48,7 @@ class Hold(NamedTuple):
     """Read nothing more from a connection (`held`), or go on reading; what the peer sends meanwhile
     waits in the network.
 
-    A little that was read before may still come.
+    Bytes that were read before may still be reported.
     """
 
     connection: int
@@ -56,24 +56,18 @@ class Hold(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """Read the next bytes of a connection into `room`, in order, and tell them by `events.Received`
-    as views of it.
-
-    `room` follows what was told up to the step that asks. A host may as well tell them as bytes of
-    its own; the machine then copies them.
-    """
+    """Read the next bytes of a connection into `room`, in order, and report them by
+    `events.Received` as views of it. `room` follows the bytes that were reported up to this step. A
+    host may also report bytes of its own; the machine then copies them."""
 
     connection: int
     room: memoryview
 
 
 class AwaitSent(NamedTuple):
-    """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection,
-    have left into the network's own buffers.
-
-    Asked for again before it came, the later one counts. A connection that is lost first tells of
-    that instead.
-    """
+    """Report by `events.Sent` once `position` bytes, of all that were ever written to a connection,
+    have left into the operating system's buffers. A later request for the same connection replaces
+    an earlier one. If the connection is lost first, only `events.Disconnected` comes."""
 
     connection: int
     position: int
@@ -83,9 +77,9 @@ class Authenticate(NamedTuple):
     """Ask for the next message of the log-in on a connection (SASL). `challenge` is what the peer
     said; None: begin.
 
-    The host answers by `events.Authenticated`. It keeps what is secret, and may ask others (a token
-    end point, a Kerberos server). For an accepted connection it judges instead: `mechanism` is what
-    the peer chose, given with each message.
+    The host answers by `events.Authenticated`. The host has the passwords and keys, and may ask
+    other servers (a token end point, Kerberos). For an accepted connection the host checks the
+    peer's message instead; `mechanism` is the one that the peer chose.
     """
 
     connection: int
@@ -96,8 +90,8 @@ class Authenticate(NamedTuple):
 class Listen(NamedTuple):
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`.
 
-    The machine's transport says whether those of this `listener` are in TLS; `events.Secured` then
-    follows `events.Accepted`.
+    The machine's transport says whether connections of this `listener` use TLS; `events.Secured`
+    then follows `events.Accepted`.
     """
 
     listener: int
@@ -106,7 +100,7 @@ class Listen(NamedTuple):
 
 
 class StopListening(NamedTuple):
-    """Close a listener; accepted connections live on."""
+    """Close a listener; accepted connections stay open."""
 
     listener: int
 
@@ -122,7 +116,8 @@ class HoldListener(NamedTuple):
 
 
 class Resolve(NamedTuple, Generic[T]):
-    """Answer an operation. `completion` is opaque to the machine: it came with the operation."""
+    """Complete an operation with `value` or `error`. `completion` came with the operation, and is
+    opaque to the machine."""
 
     completion: Completion[T]
     value: T | None = None
@@ -139,7 +134,7 @@ class Call(NamedTuple):
 
 class FileAppend(NamedTuple):
     """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value:
-    the position they start at, bytes from the file's start."""
+    the position, in bytes from the file's start, at which they begin."""
 
     token: int
     path: str
@@ -181,8 +176,8 @@ class FileTruncate(NamedTuple):
 
 
 class FileDelete(NamedTuple):
-    """Delete the file, or the folder with all below it; nothing there is no error; FileDone.value:
-    None."""
+    """Delete the file, or the folder with all below it; a path that does not exist is no error;
+    FileDone.value: None."""
 
     token: int
     path: str

@@ -38,7 +38,7 @@ _PLAIN = re.compile(r'[^\s"=\x00-\x1f]+')
 
 
 class Event(NamedTuple):
-    """One kind of log line."""
+    """One kind of line of the event log: its name, logger, level and fields."""
 
     name: str
     logger: str
@@ -299,7 +299,8 @@ class EventLog:
         logger.log(event.level, "%s", line(event.name, fields))
 
     def _held_back(self, name: str) -> int | None:
-        """How many lines were held back before this one; None: this one is held back as well."""
+        """Number of lines of the event `name` that were held back before this one; None: this one
+        is held back as well."""
         now_ns = self._clock()
         window = self._windows.get(name)
         if window is None:

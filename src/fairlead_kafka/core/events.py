@@ -1,4 +1,5 @@
-"""Everything that can happen to a machine. Plain objects: the simulator prints and compares them."""
+"""Everything that can happen to a machine. Plain objects: the simulator prints and compares
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Accepted(NamedTuple):
 
 class Secured(NamedTuple):
     """The TLS handshake on an accepted connection is over. `subject`: whom its certificate names,
-    by `ssl.principal.mapping.rules`; None: it showed none."""
+    by `ssl.principal.mapping.rules`; None: the peer showed no certificate."""
 
     connection: int
     subject: str | None
@@ -41,12 +42,12 @@ class Disconnected(NamedTuple):
 
 
 class Authenticated(NamedTuple):
-    """The answer to `effects.Authenticate`: what to send next; None: nothing, this end is
-    satisfied.
+    """The answer to `effects.Authenticate`: `message` is what to send next; None: nothing, the
+    log-in is complete at this end.
 
-    `error`: AuthenticationFailed, or ConnectionFailed for what may pass (a token end point that is
-    down). On an accepted connection `user` is who logged in, once that is known, and `expires_ms`
-    (since 1970) until when it is believed; None: for ever.
+    `error`: AuthenticationFailed, or ConnectionFailed for a reason that may pass (a token end point
+    that is down). On an accepted connection `user` is who logged in, once that is known, and
+    `expires_ms` (since 1970) until when the log-in is valid; None: for ever.
     """
 
     connection: int
@@ -57,8 +58,8 @@ class Authenticated(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Bytes from a connection, in any split; a view is one of `effects.Fill`'s room, where they are
-    already."""
+    """Bytes from a connection, in any split; a memoryview is one of the room that `effects.Fill`
+    gave."""
 
     connection: int
     data: bytes | memoryview
@@ -82,7 +83,8 @@ class Listening(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """An operation, submitted by a client API or a cluster's launcher. Each machine has its own."""
+    """An operation, submitted by a client API or a cluster's launcher. Each kind of machine has its
+    own operations."""
 
     operation: Any
 
@@ -92,8 +94,8 @@ FileValue = int | bytes | list[tuple[str, int]] | None
 
 
 class FileDone(NamedTuple):
-    """A file effect with this token was carried out: `value` by the effect's docstring, or `error`
-    if it failed."""
+    """A file effect with this token was carried out: `value` is what the effect's docstring says,
+    or `error` if it failed."""
 
     token: int
     value: FileValue

@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 class Handlers:
-    """A table from class to handler, which type checkers compare: a handler takes what its class is."""
+    """A table from a class to the function that handles its objects. Type checkers check that the
+    function takes that class."""
 
     def __init__(self) -> None:
         self._of_class: dict[type, Callable[[Never], object]] = {}

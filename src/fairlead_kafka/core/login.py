@@ -59,17 +59,17 @@ class Login:
         return self.renew_ns is not None and self.renew_ns <= now_ns
 
     def first(self) -> SaslHandshakeRequest:
-        """The first request of a log-in."""
+        """The SaslHandshake request that begins a log-in."""
         return SaslHandshakeRequest(mechanism=self.mechanism)
 
     @staticmethod
     def next(message: bytes) -> SaslAuthenticateRequest:
-        """The request that carries a message of the host."""
+        """The SaslAuthenticate request that carries `message`, which the host made."""
         return SaslAuthenticateRequest(auth_bytes=message)
 
     def accepted(self, response: SaslHandshakeResponse) -> None:
-        """Take the answer to `first`: the host is to begin. AuthenticationFailed if the broker
-        refused."""
+        """Take the answer to `first`; the host makes the first message then. AuthenticationFailed
+        if the broker refused the mechanism."""
         code = response.error_code
         if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(response.mechanisms) or "none"

@@ -25,17 +25,19 @@ class Asker(Protocol):
     def ask_now(
         self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]
     ) -> None:
-        """Send a request of the connection's own, whatever its state."""
+        """Send a request that serves the connection itself (versions, log-in), whatever its
+        state."""
 
     def refused(self, connection: Connection, refusal: Exception) -> None:
-        """Called when a log-in failed."""
+        """Called when the log-in on a connection failed: `refusal` is why."""
 
     def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
-        """Called when a log-in is complete, until `renew_ns`."""
+        """Called when the log-in on a connection is complete. It has to be renewed by `renew_ns`
+        (monotonic; None: never)."""
 
 
 class Logins:
-    """Begins log-ins and carries them on."""
+    """Begins the log-ins of connections and carries them on, between the host and the brokers."""
 
     def __init__(self, asker: Asker, rng: Rng) -> None:
         self._asker = asker
@@ -73,7 +75,8 @@ class Logins:
         message: RequestMessage[R],
         heard: Callable[[R], bytes | None],
     ) -> None:
-        """Ask; what `heard` makes of the answer, the broker's challenge if any, goes to the host."""
+        """Send a request of the log-in. `heard` makes of the answer the broker's challenge, or
+        None, which goes to the host."""
 
         def answered(response: R | None, _error: Exception | None) -> None:
             if response is None or connection.login is not login:

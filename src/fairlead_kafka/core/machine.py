@@ -18,11 +18,11 @@ class Machine(Protocol):
     """A state machine that a host runs. All calls come from one thread, the host's."""
 
     def receive(self, event: Event) -> None:
-        """Queue `event`; never acts on it."""
+        """Queue `event` for the next step, and do nothing else."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on everything queued, to a fixed point; `now_ns` is monotonic, `wall_ms` the time of
-        day since 1970."""
+        """Work on everything queued, until nothing is left to do, and return the effects for the
+        host. `now_ns` is monotonic; `wall_ms` is milliseconds since 1970."""
 
     def deadline_ns(self) -> int | None:
         """When to step if nothing arrives, on the clock of `now_ns`; None: not until an event."""
@@ -39,10 +39,11 @@ class Rng(Protocol):
 
 
 class MemoryPool(Protocol):
-    """The account of `buffer.memory`: client APIs reserve, and may wait; the machine releases."""
+    """The account of `buffer.memory`: client APIs reserve bytes, and may wait for them; the machine
+    releases them."""
 
     def release(self, size_bytes: int) -> None:
-        """Give back what a delivered or failed record held."""
+        """Give back `size_bytes`, which a record that is delivered or failed has held."""
 
     def waiting(self) -> bool:
         """True if a caller is blocked because memory is used up: batches then do not linger."""

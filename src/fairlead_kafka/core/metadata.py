@@ -12,10 +12,10 @@ answers bring nothing new (KIP-580); at once for the first `want` of a topic, an
 topics alone (KIP-526). An answer with a retriable error, or a partition without leader, asks for
 another.
 
-**When to bootstrap again.** Metadata that does not come for `metadata.recovery.rebootstrap.trigger.ms`
-after it was due, or a broker that answers REBOOTSTRAP_REQUIRED, makes all known brokers forgotten:
-the bootstrap servers lead to the cluster again (KIP-1102), unless `metadata.recovery.strategy` is
-none.
+**When to bootstrap again.** Metadata that does not come for
+`metadata.recovery.rebootstrap.trigger.ms` after it was due, or a broker that answers
+REBOOTSTRAP_REQUIRED, makes all known brokers forgotten: the bootstrap servers lead to the cluster
+again (KIP-1102), unless `metadata.recovery.strategy` is none.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class TopicMetadata(NamedTuple):
 
 
 class Metadata:
-    """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`,
-    `begin`, `apply`, `failed`)."""
+    """A client's cache of the cluster's metadata. Machines read it and say which topics they want;
+    `Network` sends the requests (`due_ns`, `begin`, `apply`, `failed`)."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Metadata:
     # Reading
 
     def topic(self, name: str) -> TopicMetadata | None:
-        """The metadata of a topic; None: not asked for yet, or not answered."""
+        """The metadata of a topic; None: the topic was not asked for, or there is no answer yet."""
         return self._topics.get(name)
 
     def topics(self) -> list[str]:
@@ -140,12 +140,12 @@ class Metadata:
         )
 
     def leader(self, topic: str, partition: int) -> int:
-        """The leader's node id, or NO_LEADER."""
+        """The node id of the partition's leader, or NO_LEADER."""
         found = self.partition(topic, partition)
         return NO_LEADER if found is None else found.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """The leader epoch, or NO_LEADER_EPOCH."""
+        """The partition's leader epoch, or NO_LEADER_EPOCH."""
         found = self.partition(topic, partition)
         return NO_LEADER_EPOCH if found is None else found.leader_epoch
 
@@ -177,7 +177,8 @@ class Metadata:
     def answered(self, topic: str) -> int:
         """The number of the last request that this topic was answered to; 0: none.
 
-        Greater than `asked` was at some time: what is known is not older than that.
+        Greater than `asked` was at some time: the metadata of the topic are not older than that
+        moment.
         """
         return self._answered.get(topic, 0)
 
@@ -188,14 +189,14 @@ class Metadata:
             self.request_update()
 
     def request_update(self) -> None:
-        """Ask again, as soon as the back-off allows."""
+        """Ask for metadata again, as soon as the back-off allows."""
         if not self._stale:
             self._stale = True
             self._on_need()
 
     def saw_leader(self, topic: str, partition: int, node_id: int, epoch: int) -> None:
-        """Take over a partition's new leader that a broker named in passing (KIP-951). Never goes
-        back to an older epoch."""
+        """Take over a partition's new leader that a broker named in passing (KIP-951). An older
+        epoch than the known one is ignored."""
         known = self.partition(topic, partition)
         if known is None or epoch <= known.leader_epoch or node_id < 0:
             return
@@ -222,7 +223,8 @@ class Metadata:
     # The conversation with a broker, led by Network
 
     def due_ns(self) -> int | None:
-        """When the next request should go out (possibly in the past); None while one is under way."""
+        """Monotonic time, ns, at which the next request should go out (possibly in the past); None
+        while one is under way."""
         if self._asking is not None:
             return None
         if self._new:
@@ -237,7 +239,8 @@ class Metadata:
             self._missing_since_ns = now_ns
 
     def rebootstrap_ns(self) -> int | None:
-        """When the brokers that are known have to be forgotten; None: there is no reason to."""
+        """Monotonic time, ns, at which the brokers that are known have to be forgotten (KIP-1102);
+        None: there is no reason to."""
         if not self.rebootstraps or not self.nodes or self._missing_since_ns is None:
             return None
         return self._missing_since_ns + self._trigger_ns
@@ -274,7 +277,8 @@ class Metadata:
         return known is not None and known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def failed(self, now_ns: int, error: Exception) -> None:
-        """Note that the request got no usable answer: what it asked for is wanted still."""
+        """Note that the metadata request got no usable answer; the same topics are asked for
+        again."""
         self.last_error = error
         for name in self._asking or ():
             if name in self._wanted:
@@ -342,7 +346,8 @@ class Metadata:
                 )
 
     def _wait(self, now_ns: int, helped: bool) -> None:
-        """Set the earliest time of the next request; failures in a row make it later."""
+        """Set the earliest time of the next request: after the back-off, which grows with each
+        request in a row that did not help."""
         self._attempts = 0 if helped else self._attempts + 1
         self._not_before_ns = now_ns + self._backoff.wait_ns(max(self._attempts - 1, 0), self._rng)
 
@@ -393,7 +398,8 @@ class Metadata:
             self.version += 1
 
     def check(self) -> None:
-        """Raise CheckFailed if a topic's id, epochs or request are kept without the topic."""
+        """Raise CheckFailed if an id, epochs or a request are kept for a topic that is not kept
+        itself."""
         holds("requests are of topics that are known", self._answered.keys() <= self._topics.keys())
         ids = {topic_id for topic_id, _ in self._epochs.values()}
         holds("ids are those of topics that are known", self._names.keys() <= ids)

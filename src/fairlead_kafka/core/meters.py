@@ -112,7 +112,7 @@ class Meters(dict[K, M]):
         self._make = make
 
     def of(self, key: K, now_ns: int) -> M:
-        """The meter of a key, its window up to date."""
+        """The meter of a key, with its window rolled on to `now_ns`."""
         meter = self.get(key)
         if meter is None:
             meter = self[key] = self._make()
@@ -136,19 +136,20 @@ class Reading(NamedTuple):
     """Present values that no meter counts, from the caller."""
 
     def total(self, name: str) -> float:
-        """The total since the start."""
+        """The value of the total `name` since the start."""
         return self.totals[name]
 
     def rate(self, name: str) -> float:
-        """The change per second, over the window."""
+        """The change per second of the total `name`, over the window."""
         return self.rates[name]
 
     def average(self, name: str, of: str) -> float:
-        """Ratio of two totals' changes in the window; NaN, as in Kafka, if there was nothing."""
+        """The change of the total `name` for each of the total `of`, over the window; NaN, as in
+        Kafka, if `of` did not change."""
         return self.changes[name] / self.changes[of] if self.changes[of] else nan
 
     def maximum(self, name: str) -> float:
-        """The largest value within the window; NaN if there was none."""
+        """The largest value within the window; NaN if there was no value."""
         return self.maxima[name] if self.maxima[name] >= 0 else nan
 
     def gauge(self, name: str) -> float:
@@ -157,7 +158,8 @@ class Reading(NamedTuple):
 
 
 def combined(readings: Sequence[Reading], gauges: Mapping[str, float]) -> Reading:
-    """Readings of meters of one kind as one, with `gauges`."""
+    """Readings of several meters of one kind as one reading: sums of totals, the largest of maxima,
+    and `gauges`."""
     first = readings[0]
     return Reading(
         {name: sum(each.totals[name] for each in readings) for name in first.totals},

@@ -1,8 +1,8 @@
 """The rows of a table of metrics: name, unit, meaning, and how a value is read.
 
 Producer, consumers, admin client and cluster have tables of such rows (`producer.metric_names` and
-so on). `metrics()`, the exporters, what is pushed to a cluster (KIP-714) and docs/reference/metrics.md
-are made from them.
+so on). `metrics()`, the exporters, what is pushed to a cluster (KIP-714) and
+docs/reference/metrics.md are made from them.
 
 Sources: Kafka's `SelectorMetricsRegistry`, `MetricNameTemplate`.
 """
@@ -57,7 +57,7 @@ class Group(NamedTuple):
 
     @property
     def kafka_name(self) -> str:
-        """Kafka's name of the group."""
+        """Kafka's name for this group of metrics."""
         return self.kafka or self.name
 
 
@@ -67,7 +67,8 @@ GROUPS: dict[str, Group] = {}
 
 
 def entered(*groups: Group) -> tuple[Group, ...]:
-    """`groups`, after they were entered in GROUPS; a name must be new."""
+    """Enter `groups` in GROUPS, and return them. ValueError for another group with the name of
+    one."""
     for group in groups:
         if GROUPS.setdefault(group.name, group) != group:
             raise ValueError(f"a group of metrics {group.name!r} is in the table already")
@@ -84,7 +85,7 @@ class Sample(NamedTuple):
 
 
 def named(rows: Sequence[Metric], reading: Reading) -> dict[str, float]:
-    """The metrics of a group by name."""
+    """The metrics of a group's `rows`, by name, with their values in `reading`."""
     return {metric.name: metric.value(reading) for metric in rows}
 
 
@@ -112,7 +113,7 @@ def labelled(group: Group, metrics: Metrics) -> Iterator[tuple[tuple[str, ...], 
 
 
 def counted(name: str, unit: str, total: str, meaning: str, ours: bool = False) -> tuple[Metric, ...]:
-    """Metrics of a total: itself, and its rate over the window."""
+    """Rows of the table for a total: the total itself, and its rate over the window."""
     return (
         Metric(f"{name}-total", unit, meaning, lambda reading: reading.total(total), counts=True, ours=ours),
         Metric(
@@ -126,7 +127,7 @@ def counted(name: str, unit: str, total: str, meaning: str, ours: bool = False) 
 
 
 def hourly(name: str, unit: str, total: str, meaning: str) -> tuple[Metric, ...]:
-    """Metrics of what happens seldom: a total, and its rate over the window per hour."""
+    """Rows of the table for what happens seldom: a total, and its rate over the window per hour."""
     return (
         Metric(f"{name}-total", unit, meaning, lambda reading: reading.total(total), counts=True),
         Metric(
@@ -141,7 +142,8 @@ def hourly(name: str, unit: str, total: str, meaning: str) -> tuple[Metric, ...]
 def spread(
     name: str, unit: str, sums: str, of: str, largest: str, meaning: str, scale: int = 1
 ) -> tuple[Metric, ...]:
-    """Metrics of a value: its average and maximum over the window."""
+    """Rows of the table for a value that is measured: its average and maximum over the window, both
+    divided by `scale`."""
     return (
         Metric(
             f"{name}-avg", unit, f"{meaning}: average.", lambda reading: reading.average(sums, of) / scale
@@ -151,17 +153,19 @@ def spread(
 
 
 def ratio(name: str, unit: str, sums: str, of: str, meaning: str) -> Metric:
-    """The average of one total for each of another, over the window."""
+    """The row of the table for an average: of the total `sums` for each of the total `of`, over the
+    window."""
     return Metric(name, unit, meaning, lambda reading: reading.average(sums, of))
 
 
 def gauge(name: str, unit: str, meaning: str, ours: bool = False) -> Metric:
-    """A present value, under its own name among the reading's gauges."""
+    """The row of the table for a present value, which the reading's gauges have under the same
+    name."""
     return Metric(name, unit, meaning, lambda reading: reading.gauge(name), ours=ours)
 
 
 def spent(name: str, total: str, meaning: str) -> Metric:
-    """A total of time, ns, under Kafka's kind of name."""
+    """The row of the table for a total of time, ns, with a name as Kafka gives such totals."""
     return Metric(
         f"{name}-time-ns-total",
         "ns",
@@ -175,7 +179,8 @@ def spent(name: str, total: str, meaning: str) -> Metric:
 
 
 def network(timed: str) -> tuple[Metric, ...]:
-    """Traffic with brokers; `timed`: the requests whose latency is measured."""
+    """Rows of the table for traffic with brokers; `timed`: the requests whose latency is
+    measured."""
     return (
         *counted("request", "requests", "requests", "Requests of every kind that were written."),
         *spread(

@@ -53,7 +53,8 @@ class Network:
     In each step the owner passes on connection events (`handle`), calls `advance` before or after
     its own work, or both, and returns `take_effects` with its own effects. Its deadline includes
     `deadline_ns`. `settings`: parsed client configs (`base.config_client`). `traffic` counts bytes
-    and requests. `beside`: the machine's first `Network`, if it has several; its `traffic` counts for both.
+    and requests. `beside`: the machine's first `Network`, if it has several; its `traffic` counts
+    for both.
     """
 
     def __init__(
@@ -115,17 +116,17 @@ class Network:
         return peer is not None and peer.throttled_until_ns is not None
 
     def in_flight(self, node_id: int) -> int:
-        """How many requests to this node await their answers."""
+        """Number of requests to this node that await their answers."""
         peer = self._peers_by_id.get(node_id)
         return 0 if peer is None or peer.connection is None else len(peer.connection.in_flight)
 
     def open_connections(self) -> int:
-        """How many connections are open and negotiated; from any thread."""
+        """Number of connections that are open and negotiated; from any thread."""
         return sum(peer.connected for peer in list(self._peers_by_id.values()))
 
     def version(self, node_id: int, api_key: ApiKey) -> int:
-        """The version to speak with this node. UnsupportedVersion if there is none in common;
-        UsageError if it is not connected."""
+        """The version of an API to use with this node. UnsupportedVersion if client and broker have
+        none in common; UsageError if the node is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
 
     def offering(self, api_key: ApiKey) -> list[int]:
@@ -143,7 +144,7 @@ class Network:
 
     def trouble(self) -> str:
         """Why nothing moves: what was wrong with the last answer about the cluster, and with the
-        brokers that were asked.
+        brokers that were asked; "" if nothing is known to be wrong.
 
         For messages about time-outs: "could not reach any of 127.0.0.1:9092 (connection refused)".
         """
@@ -164,7 +165,7 @@ class Network:
 
     @property
     def reachability(self) -> Reachability:
-        """Trouble with brokers, as clients hear of it."""
+        """Which brokers cannot be reached, and why."""
         return self._connections.reachability
 
     @property
@@ -173,8 +174,8 @@ class Network:
         return self._connections.reachability.reached
 
     def deadline_ns(self) -> int | None:
-        """When `advance` has something to do if nothing happens before; now or the past if it has
-        already."""
+        """Monotonic time, ns, of the next `advance` if nothing happens before, now or past if one
+        is due; None: none is needed."""
         if self._closed:
             return None
         connections = self._connections
@@ -256,7 +257,7 @@ class Network:
         self._dirty = True
 
     def stir(self) -> None:
-        """Have the next `advance` look at what is due, whatever changed."""
+        """Have the next `advance` look at everything that may be due."""
         self._dirty = True
 
     def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
@@ -297,10 +298,10 @@ class Network:
     # The owner's step
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
-        """Take one event of a connection of ours; answers run their callbacks here. Late events of
-        closed ones are ignored.
+        """Handle one event of a connection of this network; answers run their callbacks here. Late
+        events of closed ones are ignored.
 
-        `wall_ms`, the time of day, is told with metrics that are pushed.
+        `wall_ms`, milliseconds since 1970, is the time of metrics that are pushed.
         """
         self._wall_ms = wall_ms
         self._connections.tick(now_ns)
@@ -309,7 +310,7 @@ class Network:
             self._dirty = True
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """Do all that is due or became possible, to a fixed point. Cheap if there is nothing."""
+        """Do all that is due or became possible, until nothing is left; cheap if nothing is due."""
         connections = self._connections
         connections.tick(now_ns)
         self._wall_ms = wall_ms
@@ -332,7 +333,7 @@ class Network:
             self._dispatch()
 
     def take_effects(self) -> list[Effect]:
-        """The effects gathered since the last call, among them what was asked for after `advance`."""
+        """The effects for the host since the last call, also of requests made after `advance`."""
         if self._dirty and not self._closed:
             self._dispatch()
         return self._connections.take_effects()
@@ -340,7 +341,7 @@ class Network:
     # Inside
 
     def _report_awaiting(self) -> None:
-        """Complete operations that wait for a first connection: there is one, or their time is up."""
+        """Complete waits for a first connection: with None, or NoBrokerReached if they are late."""
         awaiting, self._awaiting = self._awaiting, []
         for deadline_ns, done in awaiting:
             if self.reached:
@@ -358,8 +359,8 @@ class Network:
             self._on_refused(peer, refusal)
 
     def _on_refused(self, peer: Peer, error: AuthenticationFailed) -> None:
-        """Fail at once what waits for this peer, or for anybody if nobody else is connected:
-        waiting longer does not mend it."""
+        """Fail at once the requests that wait for this peer, which refused the client, or all that
+        wait if no other peer is connected: waiting longer would not help."""
         alone = not any(each.connected for each in self._peers_by_id.values())
         del self._refusals[:-REFUSALS_KEPT]
         self._refusals.append((None if alone else peer.node_id, error))
@@ -447,7 +448,7 @@ class Network:
         self._dirty = True
 
     def _target(self, queued: Queued) -> Peer | None:
-        """The peer to send to if it is ready; otherwise None, and what can be done about it is
+        """The peer to send to if it is ready; else None, and a connection or metadata request is
         begun."""
         if queued.node_id is None:
             return self._least_loaded()

@@ -39,8 +39,8 @@ ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """An offset, with the timestamp of its record in milliseconds since 1970 and the epoch of its
-    leader (-1: not told)."""
+    """An offset, with the timestamp of its record in milliseconds since 1970 and the leader epoch
+    of the record (-1: the broker did not report it)."""
 
     offset: int
     timestamp_ms: int = NO_TIMESTAMP
@@ -48,7 +48,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 def leader_problem(metadata: Metadata, partition: TopicPartition) -> BrokerError | None:
-    """Why the leader of `partition` is not known; None if it is."""
+    """The error that says why the leader of `partition` is not known; None if it is known."""
     if metadata.leader(partition.topic, partition.partition) != NO_LEADER:
         return None
     topic = metadata.topic(partition.topic)

@@ -83,8 +83,8 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Peers:
-    """All peers by node id. Without `rebootstraps` the bootstrap servers are of no use once brokers
-    are known."""
+    """All peers by node id. Without `rebootstraps` the bootstrap servers are not used any more once
+    brokers are known."""
 
     def __init__(self, bootstrap_servers: Sequence[str], rng: Rng, *, rebootstraps: bool = True) -> None:
         self._rng = rng

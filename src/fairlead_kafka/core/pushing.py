@@ -65,7 +65,8 @@ class Pushing:
         return self._telemetry is None or self._telemetry.over
 
     def next_ns(self) -> int:
-        """When `advance` has something to do if nothing happens before; NEVER_NS: not by itself."""
+        """Monotonic time, ns, at which `advance` has something to do if nothing happens before;
+        NEVER_NS: not until an event."""
         return NEVER_NS if self._telemetry is None else self._telemetry.next_ns()
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
@@ -75,8 +76,8 @@ class Pushing:
             self._begin().advance(now_ns, wall_ms)
 
     def part(self, now_ns: int) -> bool:
-        """The client closes: push for the last time, if a broker asked for metrics. True: that is
-        under way, and `parted` tells when it is over."""
+        """Begin the last push of metrics, for the client closes. True if a broker asked for
+        metrics: the push is under way, and `parted` says when it is over."""
         return self._telemetry is not None and self._telemetry.close(now_ns)
 
     def last_push(self, now_ns: int) -> tuple[int | None, PushTelemetryRequest] | None:
@@ -85,13 +86,13 @@ class Pushing:
         return None if self._telemetry is None else self._telemetry.last_push(now_ns, self._wall_ms)
 
     def end(self, error: Exception) -> None:
-        """Push no more metrics."""
+        """Push no more metrics; calls that wait for the instance id fail with `error`."""
         self.enabled = False
         if self._telemetry is not None:
             self._telemetry.end(error)
 
     def await_id(self, deadline_ns: int, done: Callable[[UUID | None, Exception | None], object]) -> None:
-        """Call `done` as `GetInstanceId` is answered."""
+        """Call `done(instance id, None)` or `done(None, error)`, as `GetInstanceId` is answered."""
         if self.enabled:
             self._begin().await_id(deadline_ns, done)
         else:
@@ -101,7 +102,7 @@ class Pushing:
             )
 
     def check(self) -> None:
-        """Raise CheckFailed if the state and what goes with it differ."""
+        """Raise CheckFailed if the state does not fit the other fields."""
         if self._telemetry is not None:
             self._telemetry.check()
 

@@ -26,7 +26,7 @@ class Queued:
     done: bool = False
 
     def finish(self, response: ApiMessage | None, error: Exception | None) -> None:
-        """Call back, unless that was done: an answer may come after the deadline."""
+        """Call `on_done`, unless that was done: an answer may come after the deadline."""
         if not self.done:
             self.done = True
             self.on_done(response, error)

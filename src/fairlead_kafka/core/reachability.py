@@ -38,7 +38,7 @@ NO_ANSWER = "no answer so far"
 
 @dataclass(slots=True)
 class Trouble:
-    """An address that cannot be talked to, or has been silent for too long."""
+    """An address that cannot be connected to, or has been silent for too long."""
 
     reason: str
     since_ns: int
@@ -46,7 +46,8 @@ class Trouble:
     """When the log may speak of it again."""
     reports: int = 0
     connection: int | None = None
-    """The number of the connection that is silent, of several to this address; None: there is none."""
+    """The number of the connection that is silent, of several to this address; None: there is
+    none."""
     over_ns: int | None = None
     """When the address answered again; None: it is in trouble. What comes back within a minute is
     the same trouble."""
@@ -55,7 +56,8 @@ class Trouble:
 
 
 class Reachability:
-    """The troubles of one client's addresses; called from within its machine's step alone.
+    """The addresses that one client cannot reach, or that do not answer, and why; called from
+    within its machine's step alone.
 
     `request_timeout_ms`: `request.timeout.ms`. A broker may hold a request that is given more for
     the difference (Fetch, JoinGroup). `quiet`: nothing is logged.
@@ -75,7 +77,8 @@ class Reachability:
 
     def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
         """Called when an attempt to connect failed, or (`worked`) a connection was lost. A loss
-        alone is no warning, but an event (`event_log`): the next attempt will tell."""
+        alone is no warning, but an event (`event_log`): the next attempt shows whether it was
+        more."""
         known = self._in_trouble(peer.address)
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None
@@ -83,8 +86,8 @@ class Reachability:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
-        """Note that nothing has come from this peer for a while: it counts as unreachable once that
-        is longer than it should be."""
+        """Note that nothing has come from this peer for a while. The peer counts as unreachable
+        once `late_ns` is reached."""
         if now_ns < self.late_ns(peer, connection):
             return
         since_ns, reason = _awaited(connection)
@@ -96,8 +99,8 @@ class Reachability:
             self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late_ns(self, peer: Peer, connection: Connection) -> int:
-        """Monotonic time, ns, at which `late` has to be called for the peer; NEVER_NS if nothing is
-        awaited of it."""
+        """Monotonic time, ns, at which `late` has to be called for the peer; NEVER_NS if no answer
+        is awaited from the peer."""
         if self._quiet or (connection.state is State.READY and not connection.in_flight):
             return NEVER_NS
         since_ns, _ = _awaited(connection)
@@ -105,8 +108,8 @@ class Reachability:
         return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.next_report_ns)
 
     def usable(self, peer: Peer, now_ns: int) -> None:
-        """Note that a connection to this peer can be used. Whether brokers serve this client at all
-        is known by the first answer."""
+        """Note that a connection to this peer can be used. (Only the first answer shows whether
+        brokers serve this client at all.)"""
         if self.reached:
             self._over(peer, now_ns, None)
 
@@ -128,7 +131,7 @@ class Reachability:
     # What is wrong
 
     def reason(self, peer: Peer) -> str:
-        """Why this peer cannot be talked to, as far as is known."""
+        """Why this peer cannot be reached, in words, as far as is known."""
         return self._troubles[peer.address].reason if self._in_trouble(peer.address) else NO_ANSWER
 
     def trouble(self, peers: Iterable[Peer]) -> str:
@@ -173,8 +176,8 @@ class Reachability:
         return trouble is not None and trouble.over_ns is None
 
     def _begin(self, peer: Peer, reason: str, since_ns: int, now_ns: int) -> Trouble:
-        """The trouble of an address: the one there is, or one that was over a moment ago and comes
-        back, or a new one."""
+        """The Trouble of a peer's address, with `reason`: the one there is, also if it was over a
+        moment ago, or a new one."""
         trouble = self._troubles.get(peer.address)
         if trouble is None or (
             trouble.over_ns is not None and now_ns - trouble.over_ns > ms_to_ns(REPEAT_MAX_MS)
@@ -207,7 +210,7 @@ class Reachability:
 
 
 def _awaited(connection: Connection) -> tuple[int, str]:
-    """Since when something is awaited on this connection, and what."""
+    """Since when (monotonic, ns) something is awaited on this connection, and what, in words."""
     if connection.state is State.CONNECTING:
         return connection.used_ns, NO_ANSWER
     if connection.state is not State.READY:

@@ -42,9 +42,10 @@ class Ask(NamedTuple, Generic[R_co]):
     """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the
     controller.
 
-    With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that
-    may have been replaced. `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
-    `version_max`: the highest version that can say what the message has to, None: any.
+    With `fails_fast` the answer is a ConnectionFailed if the node is gone or cannot be connected
+    to: for a node that may have been replaced. `timeout_ms`: how long the answer may take, None:
+    `request.timeout.ms`. `version_max`: the highest version that can say what the message has to,
+    None: any.
     """
 
     api_key: ApiKey
@@ -56,11 +57,12 @@ class Ask(NamedTuple, Generic[R_co]):
 
 
 class Pause(NamedTuple):
-    """Go on later: `problem` is what the caller is told should the time run out meanwhile.
+    """Go on with the script later. `problem` is the caller's error if the time runs out meanwhile.
 
     With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a
-    back-off, and with `refresh` not before newer metadata is here either, for an error that it may
-    mend. `wait_ms` instead of the back-off: for what is known to pass soon.
+    back-off, and with `refresh` not before newer metadata is here either, for an error that newer
+    metadata may end. `wait_ms` (milliseconds) instead of the back-off: for an error that is known
+    to pass soon.
     """
 
     problem: Exception
@@ -81,7 +83,8 @@ Done: TypeAlias = Callable[[T | None, Exception | None], None]
 
 
 def ask_all(asks: Sequence[Ask[R]]) -> Steps[list[R | Exception]]:
-    """The answers to `asks`, in their order. `yield from` this in a script."""
+    """The answers to `asks`, in their order: responses, or the exceptions that requests failed
+    with. `yield from` this in a script."""
     answers = yield asks
     # The answer to a request is its response, which type checkers cannot see: a generator is sent
     # one type of value.
@@ -89,7 +92,7 @@ def ask_all(asks: Sequence[Ask[R]]) -> Steps[list[R | Exception]]:
 
 
 def ask_one(ask: Ask[R]) -> Steps[R | Exception]:
-    """The answer to one `Ask`, as `ask_all`."""
+    """The answer to one `Ask`: the response, or the exception that the request failed with."""
     return (yield from ask_all([ask]))[0]
 
 
@@ -162,7 +165,8 @@ class Scripts:
         self._runs = [run for run in self._runs if not run.finished]
 
     def deadline_ns(self) -> int | None:
-        """When `advance` is due if nothing arrives; None: nothing is under way."""
+        """Monotonic time, ns, of the next `advance` if nothing arrives; None: no script is under
+        way."""
         if self._ready:
             return 0
         version = self._network.metadata.version
@@ -273,7 +277,7 @@ class Scripts:
         return late(run.what, run.problem if before is None else before.problem, self._network)
 
     def _first_of(self, line: str | None) -> _Run | None:
-        """The script of `line` whose turn it is."""
+        """The script of `line` that may run: the one that was started first."""
         return (
             None
             if line is None

@@ -117,7 +117,8 @@ class Subscription(NamedTuple):
 
 
 class Brokers(Protocol):
-    """The connections that requests go over: a `Network`."""
+    """The parts of a `Network` that pushing metrics uses: the nodes that can be asked, and
+    sending."""
 
     def offering(self, api_key: ApiKey) -> list[int]:
         """Nodes that are connected and serve the API."""
@@ -155,7 +156,8 @@ class Telemetry:
         self._askers: list[tuple[int, Callable[[UUID | None, Exception | None], object]]] = []
 
     def fire(self, trigger: Trigger) -> bool:
-        """Move on by the table. False: the pair is not in it, and nothing changed."""
+        """Change the state by TRANSITIONS. False, and nothing changed, if the table has no row for
+        the present state and `trigger`."""
         target = TRANSITIONS.get((self.state, trigger))
         if target is not None:
             self.state = target
@@ -193,14 +195,15 @@ class Telemetry:
             self._push(node_id)
 
     def close(self, now_ns: int) -> bool:
-        """The client closes. True: a last push is due, and `over` tells when it is done."""
+        """Begin the last push, for the client closes. True if one is due; `over` says when it is
+        done."""
         if self.fire(Trigger.CLOSING) and not self.over:
             self.due_ns = now_ns
         return not self.over
 
     def last_push(self, now_ns: int, wall_ms: int) -> tuple[int | None, PushTelemetryRequest] | None:
-        """As `close`, for a caller that sends the last push over a connection of its own: the node
-        that took the others, and the request."""
+        """The last push, for a caller that sends it over a connection of its own: the node that
+        took the earlier ones (None: any), and the request. None if none is due."""
         self._now_ns, self._wall_ms = now_ns, wall_ms
         message = self._message(terminating=True) if self.close(now_ns) else None
         self.end()
@@ -228,7 +231,7 @@ class Telemetry:
             self._askers.append((deadline_ns, done))
 
     def check(self) -> None:
-        """Raise CheckFailed if the state and what goes with it differ."""
+        """Raise CheckFailed if the state does not fit the other fields."""
         pushing = self.state not in (
             State.SUBSCRIPTION_NEEDED,
             State.SUBSCRIPTION_IN_PROGRESS,
@@ -317,7 +320,8 @@ class Telemetry:
         self._wait(self._interval_ms())
 
     def _failed(self, api: str, code: int | None, error: Exception | None) -> None:
-        """Ask again, later, at once or never. A connection that was lost is another broker's turn."""
+        """React to a refused or failed request: ask again later or at once, or never. After a lost
+        connection another broker is asked."""
         if code is not None and code not in _WAITS_AGAIN:
             LOGGER.warning(
                 "%s was refused (%s); this client pushes no more metrics", api, policy(code).meaning

@@ -1,5 +1,5 @@
-"""The bytes of pushed metrics: OpenTelemetry's `MetricsData` (opentelemetry-proto, `metrics.proto`),
-compressed with a codec that the broker takes.
+"""The bytes of pushed metrics: OpenTelemetry's `MetricsData` (opentelemetry-proto,
+`metrics.proto`), compressed with a codec that the broker takes.
 
 Written here, and not with the extra `telemetry`, so that every client can push: it is one message
 of strings and numbers. Tests decode it with opentelemetry-proto.
@@ -25,14 +25,15 @@ _CODECS = frozenset(int(each) for each in Compression)
 def encoded(
     labels: Mapping[str, str], points: Sequence[Point], wall_ms: int, delta: bool, accepted: Sequence[int]
 ) -> tuple[int, bytes]:
-    """The first codec of `accepted` that there is here (0: none), and the metrics as of `wall_ms`
-    in it."""
+    """The first codec of `accepted` that this client has (0: none), and the metrics as of `wall_ms`
+    (milliseconds since 1970), compressed by it."""
     codec = next((Compression(each) for each in accepted if each in _CODECS), Compression.none)
     return int(codec), compress(codec, metrics_data(labels, points, wall_ms, delta))
 
 
 def metrics_data(labels: Mapping[str, str], points: Iterable[Point], wall_ms: int, delta: bool) -> bytes:
-    """`MetricsData` of one resource with these labels; points of one name are one metric."""
+    """OpenTelemetry's `MetricsData`, encoded: one resource with these labels; points of one name
+    are one metric."""
     by_name: dict[str, list[Point]] = {}
     for point in points:
         by_name.setdefault(point.name, []).append(point)
@@ -51,7 +52,8 @@ def _metric(name: str, points: Sequence[Point], wall_ms: int, delta: bool) -> by
 
 
 def _number(point: Point, wall_ms: int) -> bytes:
-    """`NumberDataPoint`, with the value as a double, as Kafka's clients write sums and gauges."""
+    """OpenTelemetry's `NumberDataPoint`, encoded, with the value as a double, as Kafka's clients
+    write sums and gauges."""
     start = b"" if point.start_ms is None else _tag(2, _FIXED64) + _UINT64.pack(point.start_ms * NS_PER_MS)
     at = _tag(3, _FIXED64) + _UINT64.pack(wall_ms * NS_PER_MS)
     attributes = b"".join(_field(7, _key_value(*attribute)) for attribute in point.attributes)

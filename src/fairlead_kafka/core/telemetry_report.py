@@ -39,7 +39,8 @@ class Point(NamedTuple):
 
 
 def labels_of(settings: Settings) -> Mapping[str, str]:
-    """The labels of a client with these settings: those of KIP-714 that it has a value for."""
+    """The labels of a client with these settings: those labels of KIP-714 that it has a value
+    for."""
     keys = ("group.id", "group.instance.id", "client.rack", "transactional.id")
     return {key.replace(".", "_"): str(settings[key]) for key in keys if settings.get(key)}
 

@@ -20,8 +20,8 @@ def ask_metadata(
     allow_auto_topic_creation: bool = False,
     include_topic_authorized_operations: bool = False,
 ) -> Steps[MetadataResponse]:
-    """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while
-    none answers.
+    """A script: the Metadata answer about `topics` (None: all), from any broker; which is asked
+    again while no broker answers.
 
     `topic_ids`: topics by their ids as well, for brokers since Kafka 3.0.
     """

@@ -42,8 +42,8 @@ class ClientMeter(NodeMeter):
     connections_ended: int
 
     def spend(self, kind: str, count: int, duration_ns: int) -> None:
-        """Count `count` of a kind in the totals `KINDs` and `KIND_ns` and the maximum
-        `KIND_max_ns`: for what happens seldom."""
+        """Count `count` events that took `duration_ns`: in the attributes `<kind>s`, `<kind>_ns`
+        and `<kind>_max_ns`. For events that are rare."""
         total, spent, largest = f"{kind}s", f"{kind}_ns", f"{kind}_max_ns"
         setattr(self, total, getattr(self, total) + count)
         setattr(self, spent, getattr(self, spent) + duration_ns)
@@ -120,7 +120,8 @@ class TrafficRecorder(Generic[M]):
     def nodes_named(
         self, rows: tuple[Metric, ...], now_ns: int, gauges: Callable[[int], Mapping[str, float]]
     ) -> dict[str, dict[str, float]]:
-        """The metrics of each broker, by "node-0"; `gauges`: present values of a node."""
+        """The metrics of each broker, by "node-<id>"; `gauges(node id)` gives a node's present
+        values."""
         return {
             f"node-{node_id}": named(rows, combined([meter.read(now_ns)], gauges(node_id)))
             for node_id, meter in list(self.nodes.items())

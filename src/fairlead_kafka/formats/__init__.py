@@ -13,17 +13,17 @@ neighbours.
 
     simple                     texts, numbers: UTF-8 and big-endian, as Kafka's own serializers
     json_serde                 JSON. `json_writing` makes texts of columns by Arrow's functions;
-                               `json_reading` makes columns of texts by machine code (`json_kernel`),
-                               `json_blocks` of what it does not take (`json_columns`): whole blocks by
-                               Arrow's parser, and rows that stop a block one by one (`json_rows`);
-                               the latter two meet in `json_types`
-    avro_serde                 Avro. `avro_schema` reads schemas; `avro_reading` and `avro_writing` make
-                               columns by machine code, `avro_rows` single values by fastavro, which
-                               is also for what machine code does not take (`avro_columns`), and is
-                               asked only when `avro_bounds` has seen no harm in the bytes
-    protobuf_serde             Protobuf, likewise: `protobuf_columns`, and `protobuf_types` one by one
-    kernels, slots             the machine code's operations, and the columns of numbers that it reads
-                               and writes, from and to Arrow's arrays
+                               `json_reading` makes columns of texts by machine code
+                               (`json_kernel`), `json_blocks` of those that it does not take
+                               (`json_columns`): whole blocks by Arrow's parser, and rows that stop
+                               a block one by one (`json_rows`); the latter two use `json_types`
+    avro_serde                 Avro. `avro_schema` reads schemas; `avro_reading` and `avro_writing`
+                               make columns by machine code, `avro_rows` single values by fastavro,
+                               which also serves what machine code does not (`avro_columns`), and is
+                               called only when `avro_bounds` has found the bytes harmless
+    protobuf_serde             Protobuf: `protobuf_columns`; `protobuf_types` value by value
+    kernels, slots             the machine code's operations, and the columns of numbers that they
+                               read and write, from and to Arrow's arrays
     json_schema_serde          JSON that is checked against a schema of the registry
     framing                    how messages name their schema: Confluent's prefix, or its header
     registry                   a Schema Registry, by confluent-kafka's client of it

@@ -45,8 +45,8 @@ class _Node(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    """Upper bounds on a value: how deep it is nested, and how many values without bytes it has
-    beyond its bytes. Lists do not count."""
+    """Upper bounds on a value of a schema: how deep it is nested, and how many values that take no
+    bytes (nulls, empty records) it has more than it has bytes. Items of lists do not count."""
 
     depth: int
     excess: int
@@ -73,7 +73,8 @@ class Bounds:
 
 
 class _Walk:
-    """A walk through one value. The path back up is a list of its own, not Python's stack."""
+    """A walk through one value. The way back up is kept in a list, not on Python's stack, which
+    deep values would exhaust."""
 
     def __init__(self, nodes: list[_Node], data: bytes, start: int) -> None:
         self._nodes, self._data, self._start, self._position = nodes, data, start, start
@@ -132,7 +133,8 @@ class _Walk:
         return union.inner[branch]
 
     def _block(self, item: _Node) -> int:
-        """The number of items in the next block that are to be walked; 0 at the end of the list."""
+        """The number of items in the next block that have to be walked over; 0 at the end of the
+        list."""
         while count := self._long():
             if count < 0:
                 count = -count
@@ -158,7 +160,7 @@ class _Walk:
 
 
 class _Nodes:
-    """Nodes of a schema; a named type is one, however often it is named."""
+    """All nodes of a schema; a named type is one node, however often it is named."""
 
     def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
@@ -166,7 +168,7 @@ class _Nodes:
         self._schemas: list[Avro] = []
 
     def of(self, schema: Avro) -> list[_Node]:
-        """All nodes; the schema's is the first."""
+        """All nodes of `schema`; the first is that of the schema itself."""
         self._number(schema)
         nodes: list[_Node] = []
         while len(nodes) < len(self._schemas):
@@ -213,9 +215,12 @@ def _entry(values: Avro) -> Definition:
 
 
 def _may_exceed(nodes: list[_Node]) -> bool:
-    """Whether bytes may exceed the bounds: the schema holds itself or is deep, or a list has items
-    that may have more values without bytes than bytes, or that fastavro passes over blindly: a count
-    of 2**62 in ten bytes would hold it for ever, where the reader leaves the list out."""
+    """True if some bytes may exceed the bounds.
+
+    The schema holds itself or is deep, or a list has items that may have more values without bytes
+    than bytes, or that fastavro passes over blindly: a count of 2**62 in ten bytes would hold
+    fastavro up for ever, where the reader's schema leaves the list out.
+    """
     costs: dict[int, _Cost] = {}
     open_: set[int] = set()
     todo = [0]

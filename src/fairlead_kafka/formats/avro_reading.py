@@ -5,8 +5,8 @@ A plan is operations (`kernels.decode_avro`) and a function that makes an array 
 arrays, maps, unions of null and another type, and all logical types of `avro_schema` are planned.
 Other schemas raise `NotByColumn`: aliases, most resolutions of one type into another, decimals of
 more than 18 digits, defaults that are no plain value, lists whose items may have no bytes, and
-schemas that hold themselves, are nested deep or take many operations. They go value by value, as do single
-values that machine code does not take: `avro_columns` sees to both.
+schemas that hold themselves, are nested deep or take many operations. They go value by value, as do
+single values that machine code does not take: `avro_columns` sees to both.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _Op = list[int]
 
 
 class Slots:
-    """The slots of a block of values, and the rows whose values were found not to fit."""
+    """The slots of a block of values, as the kernel filled them, and which rows have values that do
+    not fit."""
 
     def __init__(self, source: Bytes, ends: Int64, owners: Int64, bad: Bools, plan: Plan) -> None:
         """A reader of the values in `source`. `ends`: where the value that a row is of ends;
@@ -72,7 +73,7 @@ class Slots:
         return None if number is None else self.present[number * self.rows : (number + 1) * self.rows]
 
     def spoil(self, rows: Bools) -> None:
-        """Note rows whose values do not fit."""
+        """Note that the values of `rows` do not fit."""
         if rows.any():
             self.bad[self._owners[rows]] = True
 
@@ -83,7 +84,8 @@ class Slots:
         return fine
 
     def below(self, counts: Int64) -> tuple[Int64, Int64]:
-        """Ends and owners of a table of items: `counts` says how many of its items each row has."""
+        """Ends and owners of the rows of a list's items: `counts` says how many items each row
+        has."""
         return np.repeat(self.ends, counts), np.repeat(self._owners, counts)
 
 
@@ -101,8 +103,8 @@ class Plan(NamedTuple):
 
 
 def plan_of(writer: AvroSchema, reader: AvroSchema) -> Plan:
-    """The plan that reads a writer's values into `reader.arrow_type()`. NotByColumn if there is
-    none."""
+    """The plan that reads a writer's values into `reader.arrow_type()`. NotByColumn if machine code
+    cannot read them."""
     written, written_names = cast("tuple[Avro, dict[str, Definition]]", writer.parsed())
     wanted, wanted_names = cast("tuple[Avro, dict[str, Definition]]", reader.parsed())
     planning = _Planning(written_names, wanted_names, iter(range(STEPS_MAX)))
@@ -123,18 +125,20 @@ def decode(plan: Plan, source: Bytes, starts: Int64, ends: Int64) -> tuple[pa.Ar
 
 
 class _Planning:
-    """A walk through two schemas at once."""
+    """A walk through the writer's and the reader's schema at once, which collects a plan's
+    operations."""
 
     def __init__(
         self, written: dict[str, Definition], wanted: dict[str, Definition], left: Iterator[int]
     ) -> None:
-        """`left`: as many steps as may still be taken, here and in the plans of items."""
+        """`written` and `wanted`: the writer's and the reader's schema. `left`: how many more steps
+        may be taken, here and in the plans of items."""
         self._written, self._wanted, self._left = written, wanted, left
         self._ops: list[_Op] = []
         self._slots = self._valid = 0
 
     def plan(self, make: Make) -> Plan:
-        """The plan, when all operations are there."""
+        """The plan, once all operations are collected; `make` makes its array."""
         return Plan(np.array(self._ops, np.int64).reshape(-1), self._slots, self._valid, make)
 
     def value(self, written: Avro, wanted: Avro, target: pa.DataType) -> Make:
@@ -153,8 +157,8 @@ class _Planning:
         return self._plain(written, inner, target, valid)
 
     def skipped(self, written: Avro, depth: int = 0) -> None:
-        """Add the operations that pass over a value that the reader's schema lacks, `depth` types
-        within one that it has."""
+        """Add the operations that pass over a value that the reader's schema lacks. The value lies
+        `depth` types deep within one that the reader has."""
         if depth > NESTED_MAX:  # or without end: the type may hold itself
             raise NotByColumn
         self._spend()
@@ -382,7 +386,8 @@ def _twice(keys: pa.Array, counts: Int64) -> Bools:
 
 
 def _uuids(texts: Make) -> Make:
-    """Texts of UUIDs; others than canonical ones are left to other code."""
+    """Make a column of UUIDs from texts; values that are no canonical UUID are marked bad, and so
+    left to other code."""
 
     def make(slots: Slots) -> pa.Array:
         made = texts(slots)
@@ -446,12 +451,13 @@ def _default(field: object, target: pa.DataType) -> Make:
 
 
 def branch(schema: Avro) -> Avro:
-    """The type of a union of null and a type, or a schema as it is."""
+    """The other type, if `schema` is a union of null and one type; else `schema` as it is."""
     return next(branch for branch in schema if branch != "null") if isinstance(schema, list) else schema
 
 
 def definition(schema: Avro, named: dict[str, Definition]) -> Definition:
-    """A type's definition, whatever way it is given. NotByColumn for a union within one."""
+    """The definition of a type, whether it is given by name, word or object. NotByColumn for a
+    union within a union."""
     if isinstance(schema, str):
         return named.get(schema) or {"type": schema}
     assert not isinstance(schema, list), "unions were unwrapped"
@@ -474,7 +480,7 @@ def _short(definition: Definition) -> str:
 
 
 def bytes_op(definition: Definition, slot: int) -> list[int]:
-    """The operation of bytes, texts and fixed."""
+    """The kernel operation for bytes, strings and fixed, with its first slot."""
     if definition["type"] != "fixed":
         return [BYTES, slot, 0, 0, -1]
     size = int(cast("dict[str, int]", definition)["size"])
@@ -484,5 +490,5 @@ def bytes_op(definition: Definition, slot: int) -> list[int]:
 
 
 def enum_op(definition: Definition, slot: int) -> list[int]:
-    """The operation of an enum."""
+    """The kernel operation for an enum, with its slot."""
     return [ENUM, slot, len(cast("dict[str, list[str]]", definition)["symbols"]), 0, -1]

@@ -47,8 +47,8 @@ def avro_decoder(
     """A function from a binary array to an array of `target` and the reasons of the rows that do
     not parse, which are null in it.
 
-    With `look_up`, writers' schemas are looked up by the ids in the values, else `writer` is
-    theirs. The function raises RegistryFailed if the registry does not answer.
+    With `look_up`, writers' schemas are looked up by the ids in the values, else all values are
+    written with `writer`. The function raises RegistryFailed if the registry does not answer.
     """
     read = _plain(reader, writer) if look_up is None else _framed(reader, look_up)
 
@@ -116,8 +116,8 @@ def _way(writer: AvroSchema, reader: AvroSchema) -> Way:
 
 
 def value_way(writer: AvroSchema, reader: AvroSchema | None) -> Way:
-    """The way to fastavro's own values; `reader`: None for the writer's schema. ValueError if a
-    schema is not Avro."""
+    """The way to read values as fastavro gives them, without columns; `reader`: None for the
+    writer's schema. ValueError if a schema is not Avro."""
     resolved = None if reader is None or reader == writer else reader.parsed()[0]
     return Way(writer.parsed()[0], resolved, None, Bounds(writer))
 

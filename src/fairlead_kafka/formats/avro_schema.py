@@ -78,8 +78,8 @@ Adapt = Callable[[object], object]
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """The text of a schema, and the texts of those it refers to, each after what it refers to
-    itself."""
+    """The text of a schema, and the texts of the schemas that it refers to, each after those that
+    it refers to itself."""
 
     text: str
     references: tuple[str, ...] = ()
@@ -102,15 +102,15 @@ class AvroSchema:
         return schema, named
 
     def arrow_type(self) -> pa.DataType:
-        """Arrow's type for it. ValueError names the field that has none."""
+        """Arrow's type for the schema. ValueError names the field that has no type in Arrow."""
         schema, named = self._typed()
         kind, nullable = _Reading(named).type_of(schema, "")
         del nullable  # a column may always be null
         return kind
 
     def adapter(self, own_writer: bool) -> Adapt | None:
-        """A function that makes of fastavro's value one that Arrow takes; None if they are the
-        same.
+        """A function that makes a value that Arrow takes of one that fastavro gives; None if they
+        are the same.
 
         Without `own_writer` the value was written with another schema, and fastavro has converted
         it by that schema's logical types.
@@ -126,7 +126,8 @@ class AvroSchema:
 
 
 def stored_avro(stored: StoredSchema, what: str) -> AvroSchema:
-    """The Avro schema that a Schema Registry has stored. UnknownSchema if it is of another kind."""
+    """The Avro schema that a Schema Registry has stored. UnknownSchema, which calls it `what`, if
+    it is no Avro schema."""
     return AvroSchema(stored.of_kind(AVRO, what).text, tuple(text for _, text in stored.imports))
 
 
@@ -158,7 +159,7 @@ def _kind(definition: Definition) -> str:
 
 
 class _Reading:
-    """A walk through a schema, with all named types at hand."""
+    """A walk through a schema to find its Arrow type and adapter; it knows all named types."""
 
     def __init__(self, named: dict[str, Definition]) -> None:
         self._named = named
@@ -167,7 +168,8 @@ class _Reading:
         self._types = 0
 
     def type_of(self, schema: Avro, where: str) -> tuple[pa.DataType, bool]:
-        """Arrow's type, and whether null is allowed."""
+        """Arrow's type for `schema`, and whether null is allowed. ValueError, naming the field
+        `where`, if there is none."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
@@ -282,7 +284,7 @@ def _nullable(inner: Adapt) -> Adapt:
 
 
 def _record(fields: list[tuple[str, Adapt]]) -> Adapt:
-    """A function that adapts the fields that are given of a record."""
+    """A function that adapts a record's fields, by the functions in `fields`."""
 
     def adapt(value: object) -> object:
         assert isinstance(value, dict), "a record is a dictionary in fastavro"
@@ -300,7 +302,8 @@ def _array(of_item: Adapt) -> Adapt:
 
 
 def _map(of_value: Adapt | None) -> Adapt:
-    """A function that makes of a map a list of pairs, as Arrow takes it."""
+    """A function that turns a map into a list of pairs, as Arrow takes maps; `of_value` adapts the
+    values."""
 
     def adapt(value: object) -> object:
         assert isinstance(value, dict), "a map is a dictionary in fastavro"
@@ -312,7 +315,7 @@ def _map(of_value: Adapt | None) -> Adapt:
 
 
 def _of_day(units_per_second: int) -> Callable[[Definition], Adapt]:
-    """A function that makes of a time of day the number of units since midnight."""
+    """A function that turns a time of day into the number of units since midnight."""
 
     def adapt(value: object) -> object:
         if not isinstance(value, datetime.time):
@@ -324,8 +327,8 @@ def _of_day(units_per_second: int) -> Callable[[Definition], Adapt]:
 
 
 def _instant_ms(definition: Definition) -> Adapt:
-    """A function that scales a number of milliseconds to Arrow's microseconds; it was written
-    without a logical type."""
+    """A function that scales a number of milliseconds to Arrow's microseconds; the value was
+    written without a logical type."""
     return lambda value: value * 1000 if isinstance(value, int) else value
 
 

@@ -41,10 +41,10 @@ T = TypeVar("T")
 
 
 class AvroSerializer:
-    """Dictionaries as Avro; columns of structs likewise.
+    """Writes dictionaries as Avro; in tables, columns of structs.
 
-    With a Schema Registry messages are in Confluent's wire format, without one plain. As
-    confluent-kafka's AvroSerializer.
+    With a Schema Registry messages are in Confluent's wire format, without one plain.
+    confluent-kafka's AvroSerializer writes the same bytes.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AvroSerializer:
         references: Sequence[SchemaReference] = (),
     ) -> None:
         """`registry`: one, its settings, or None for plain Avro. `schema`: Avro's JSON; None with
-        `use.latest.version`. `to_dict` makes of an object what Avro takes. `conf`:
+        `use.latest.version`. `to_dict` turns an object into a dictionary. `conf`:
         auto.register.schemas (True), normalize.schemas, use.latest.version (False),
         subject.name.strategy (TopicNameStrategy), schema.id.location (prefix; or header, a GUID).
         ConfigError for what is wrong; the registry is asked with the first message."""
@@ -118,10 +118,8 @@ class AvroSerializer:
 
 
 class AvroDeserializer:
-    """Avro as dictionaries; as columns of structs.
-
-    As confluent-kafka's AvroDeserializer; both framings of Confluent's are read.
-    """
+    """Reads Avro as dictionaries; in tables, as columns of structs. Reads what confluent-kafka's
+    AvroDeserializer reads: Confluent's framings with a schema id and with a GUID in a header."""
 
     def __init__(
         self,

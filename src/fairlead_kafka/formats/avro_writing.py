@@ -46,7 +46,8 @@ _POWERS = 2 ** np.arange(63, dtype=np.int64)
 
 
 def encode(schema: AvroSchema, array: pa.Array, prefix: bytes) -> tuple[pa.Array, Bools]:
-    """The values as Avro, each after `prefix`, and which of them are bad. Null and bad ones are null."""
+    """The values as Avro, each after `prefix`, and which of them are bad: do not fit the schema.
+    Nulls and bad ones are null."""
     parsed, named = cast("tuple[Avro, dict[str, Definition]]", schema.parsed())
     rows = len(array)
     given = array.is_valid().to_numpy(zero_copy_only=False)
@@ -63,10 +64,12 @@ def _not_null(schema: Avro) -> Avro:
 
 
 class _Table:
-    """The operations and slots of a table's rows, which are values, or items of an array or map."""
+    """The operations and slots that write a table of rows: values, or the items of an array or
+    map."""
 
     def __init__(self, named: dict[str, Definition], owners: Int64, given: Bools, bad: Bools) -> None:
-        """`given`: rows that are written; `owners`: which value a row is of; `bad`: of the values."""
+        """`given`: rows that are written; `owners`: which value a row is of; `bad`: of the
+        values."""
         self._named, self._owners, self._given, self.bad = named, owners, given, bad
         self._ops: list[list[int]] = []
         self._slots: list[Int64] = []
@@ -93,7 +96,8 @@ class _Table:
         return encoded(run, rows, limit, given)
 
     def value(self, schema: Avro, array: pa.Array, target: pa.DataType, below: Bools | None = None) -> None:
-        """Operations and slots of a column; `below`: rows whose value is there to be part of."""
+        """Operations and slots of a column; `below`: the rows in which the value that this column
+        is a part of is not null."""
         present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
         if isinstance(schema, list):
             if len(schema) != 2 or "null" not in schema:

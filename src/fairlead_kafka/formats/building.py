@@ -19,8 +19,8 @@ MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticEr
 
 
 def build(values: list[object], make: Callable[[list[object]], pa.Array], reasons: Reasons) -> pa.Array:
-    """Returns `make(values)`; values for which it fails are first made None, and the reasons
-    noted."""
+    """The array `make(values)`. Values for which `make` fails are null in it, and `reasons` gets
+    why, by position."""
     try:
         return make(values)
     except MISFITS:
@@ -33,7 +33,8 @@ def build(values: list[object], make: Callable[[list[object]], pa.Array], reason
 def _misfits(
     values: list[object], make: Callable[[list[object]], pa.Array], first: int
 ) -> Iterator[tuple[int, Exception]]:
-    """Positions and errors of the values that do not fit on their own, found by halving."""
+    """Positions and errors of the values for which `make` fails, found by halving; `first` is its
+    error for all values."""
     try:
         make(values)
     except MISFITS as error:
@@ -46,7 +47,7 @@ def _misfits(
 
 
 def array_of(values: list[object], kind: pa.DataType) -> pa.Array:
-    """Returns `pa.array(values, kind)`. Structs, given as dictionaries with all their fields, are
+    """The array `pa.array(values, kind)`. Structs, given as dictionaries with all their fields, are
     built column by column, in a fraction of the time."""
     if not pa.types.is_struct(kind) or not values:
         return pa.array(values, kind)
@@ -66,6 +67,6 @@ def array_of(values: list[object], kind: pa.DataType) -> pa.Array:
 
 
 def one_line(error: BaseException) -> str:
-    """An error as one short line for people; errors without words by their name."""
+    """An error as one short line for people; the class's name if the error has no text."""
     said = " ".join(str(error).split())
     return (said or type(error).__name__)[:200]

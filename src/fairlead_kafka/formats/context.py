@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class MessageField(StrEnum):
-    """The part of a record that is written or read."""
+    """The part of a record that is serialized: key or value."""
 
     KEY = "key"
     VALUE = "value"
@@ -32,7 +32,8 @@ class MessageField(StrEnum):
 
 @dataclass(frozen=True)
 class SerializationContext:
-    """Topic, field and headers of a key or value. confluent-kafka's serializers take it as theirs."""
+    """Topic, field and headers of the key or value that is serialized. confluent-kafka's
+    serializers take it in place of their own."""
 
     topic: str
     field: MessageField
@@ -56,7 +57,7 @@ class Deserializer(Protocol):
     """
 
     def __call__(self, data: bytes | None, context: SerializationContext, /) -> object:
-        """The value; `data` is None for a null."""
+        """The object that the bytes hold; `data` is None for a null."""
 
 
 Conversion = Callable[[object, SerializationContext], object]
@@ -64,10 +65,8 @@ Conversion = Callable[[object, SerializationContext], object]
 
 
 def conversion(given: Callable[[T, SerializationContext], object] | None) -> Conversion | None:
-    """A user's `to_dict` or `from_dict` as a function of any object.
-
-    It takes objects of one type only, which its caller keeps to: no check is made here.
-    """
+    """A user's `to_dict` or `from_dict`, typed as a function of any object. The user's function
+    takes objects of one type only; that is not checked here."""
     return cast("Conversion | None", given)
 
 
@@ -94,17 +93,19 @@ confluent-kafka."""
 
 
 def topic_name(context: SerializationContext, record: str | None) -> str:
-    """TOPIC-key or TOPIC-value: a topic has one schema. Confluent's TopicNameStrategy."""
+    """The subject TOPIC-key or TOPIC-value: a topic has one schema. Confluent's
+    TopicNameStrategy."""
     return f"{context.topic}-{context.field}"
 
 
 def record_name(context: SerializationContext, record: str | None) -> str:
-    """The schema's full name, whatever the topic. Confluent's RecordNameStrategy."""
+    """The schema's full name as the subject, whatever the topic. Confluent's RecordNameStrategy."""
     return _named(record, "RecordNameStrategy")
 
 
 def topic_record_name(context: SerializationContext, record: str | None) -> str:
-    """TOPIC-NAME: a topic may have several schemas. Confluent's TopicRecordNameStrategy."""
+    """The subject TOPIC-NAME, NAME being the schema's full name: a topic may have several schemas.
+    Confluent's TopicRecordNameStrategy."""
     return f"{context.topic}-{_named(record, 'TopicRecordNameStrategy')}"
 
 

@@ -55,7 +55,8 @@ class FrameConfig(NamedTuple):
 
 
 def frame_config(given: Mapping[str, object] | None, names: Sequence[str]) -> FrameConfig:
-    """The configuration, of which only `names` mean anything here. ConfigError for what is wrong."""
+    """The parsed configuration, of which only the configs `names` are allowed. ConfigError for any
+    other, and for a value that does not fit."""
     given = given or {}
     for name in given:
         if name not in names:
@@ -93,7 +94,8 @@ READING = ("use.latest.version", "subject.name.strategy")
 
 
 class Writer:
-    """The schema that messages of a topic are written with, and how they name it.
+    """Finds the schema that messages of a topic are written with, and frames messages so that they
+    name it.
 
     A schema is registered, or found, once for each subject.
     """
@@ -114,7 +116,8 @@ class Writer:
     def schema(self, context: SerializationContext, name: str | None, text: str | None) -> StoredSchema:
         """The schema to write with: `text`, of full name `name`, or the subject's latest one.
 
-        InvalidRecord if the subject has none, or not this one; RegistryFailed if nobody answers.
+        InvalidRecord if the subject has none, or not this one; RegistryFailed if the registry does
+        not answer.
         """
         subject = self._config.strategy(context, name)
         if not subject:
@@ -124,7 +127,8 @@ class Writer:
     def framed(
         self, schema: StoredSchema, payload: bytes, context: SerializationContext, between: bytes = b""
     ) -> bytes:
-        """The message; `between` is what the format has between the id and the payload."""
+        """The message in Confluent's wire format; `between` is the bytes that the format has
+        between the id and the payload."""
         if not self._config.in_header:
             return self.prefix(schema) + between + payload
         headers = context.headers
@@ -137,7 +141,8 @@ class Writer:
         return payload
 
     def prefix(self, schema: StoredSchema) -> bytes:
-        """Bytes that every message of a column begins with. ConfigError if the schema goes into headers."""
+        """Bytes that every message of a column begins with. ConfigError if the schema goes into
+        headers."""
         if self._config.in_header:
             raise ConfigError("schema.id.location: header is for single records; whole columns take prefix")
         assert schema.schema_id is not None, "a registry gives ids"
@@ -157,7 +162,8 @@ class Writer:
 
 
 class Reader(Generic[T]):
-    """Makes something of each schema that messages name, once for each schema."""
+    """Calls `make` for each schema that messages name, once for each schema, and keeps the
+    results."""
 
     def __init__(self, registry: SchemaRegistry, make: Callable[[StoredSchema], T]) -> None:
         """`make` raises ValueError for a schema that cannot be used."""
@@ -167,9 +173,10 @@ class Reader(Generic[T]):
         self._refused: dict[int | str, tuple[float, str]] = {}
 
     def of(self, schema: int | str) -> T:
-        """Gives what was made of the schema with this id or GUID.
+        """The result of `make` for the schema with this id or GUID.
 
-        UnknownSchema if there is none or it cannot be used, RegistryFailed if nobody answers.
+        UnknownSchema if there is none or it cannot be used, RegistryFailed if the registry does not
+        answer.
         """
         refused = self._refused.get(schema)
         if refused is not None and time.monotonic() < refused[0]:

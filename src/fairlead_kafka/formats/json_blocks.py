@@ -89,7 +89,8 @@ def texts_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True
 
 
 def _sizes(text: pa.Array) -> tuple[int, ...]:
-    """Rows of the first blocks, `BLOCK_BYTES` of rows of mean length, and of those after them."""
+    """Numbers of rows in a block: first so many as make `BLOCK_BYTES` at mean length, then the
+    smaller blocks that one which does not parse is split into."""
     first = max(1, BLOCK_BYTES * len(text) // max(1, text.nbytes))
     return (first, *(rows for rows in BLOCK_ROWS if rows < first))
 
@@ -102,7 +103,7 @@ def _trimmed(text: pa.Array) -> pa.Array:
 
 
 def _objects(text: pa.Array) -> pa.Array:
-    """Which rows are there and look like an object from outside."""
+    """For each row, whether it is not null and has the braces of a JSON object around it."""
     return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")).fill_null(False)
 
 
@@ -156,7 +157,7 @@ def _parse(block: pa.Array, wire: pa.DataType, target: pa.DataType) -> pa.Array 
 
 
 def _read(joined: pa.Buffer, given: pa.StructType, unexpected: str) -> pa.Table:
-    """The table of a text with a row in each line."""
+    """The table of a text that has a row of JSON in each line."""
     return pj.read_json(
         pa.BufferReader(joined),
         read_options=pj.ReadOptions(use_threads=False, block_size=joined.size + _READ_MARGIN_BYTES),
@@ -173,7 +174,8 @@ def _may_differ(joined: pa.Buffer) -> bool:
 
 
 def _finite(array: pa.Array) -> bool:
-    """Whether all floats in an array are numbers. Others may come from texts that Python refuses."""
+    """Whether all floats in an array are numbers. Others may come from texts that Python
+    refuses."""
     kind = array.type
     if pa.types.is_struct(kind):
         return all(_finite(array.field(index)) for index in range(kind.num_fields))
@@ -190,7 +192,8 @@ def _row_by_row(
     target: pa.DataType,
     reasons: Reasons,
 ) -> pa.Array:
-    """Every row by itself; `reasons` gets the positions of those that do not parse."""
+    """The rows as an array, each parsed by itself; `reasons` gets, by position, why a row does not
+    parse."""
     values: list[object] = []
     found: Reasons = {}
     for row, one in enumerate(text.to_pylist()):

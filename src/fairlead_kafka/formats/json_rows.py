@@ -20,7 +20,8 @@ _SHOWN_CHARACTERS_MAX = 40
 
 
 class Misfit(ValueError):
-    """A value that is not what the schema says; `path` is where, innermost first."""
+    """A value that is not what the schema says; `path` is where it lies in the JSON, innermost name
+    first."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)

@@ -44,8 +44,8 @@ Check = Callable[[object], None]
 
 
 class JsonSchemaSerializer:
-    """Dictionaries as JSON that a schema allows, in Confluent's wire format; columns of structs
-    likewise. As confluent-kafka's JSONSerializer."""
+    """Writes dictionaries as JSON that a schema allows, in Confluent's wire format; in tables,
+    columns of structs. As confluent-kafka's JSONSerializer."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class JsonSchemaSerializer:
 
 
 class JsonSchemaDeserializer:
-    """JSON in Confluent's wire format as dictionaries; as columns of a type. As confluent-kafka's
-    JSONDeserializer."""
+    """Reads JSON in Confluent's wire format as dictionaries; in tables, as columns of a type. As
+    confluent-kafka's JSONDeserializer."""
 
     def __init__(
         self,
@@ -158,7 +158,8 @@ class JsonSchemaDeserializer:
 
 
 def check_of(schema: StoredSchema) -> Check:
-    """A check against a schema, with those that it refers to. ConfigError if it is none."""
+    """A function that checks values against a schema and the schemas that it refers to. ConfigError
+    if it is no JSON Schema."""
     try:
         resources = [(name, _schema(text)) for name, text in schema.imports]
         registry = jsonschema_rs.Registry(resources) if resources else None
@@ -187,7 +188,8 @@ def _schema(text: str) -> JsonObject | bool:
 
 
 def _not_fetched(uri: str) -> NoReturn:
-    """A schema may name any address; only what the registry has for it is read."""
+    """Raise an error for a schema that refers to `uri`, which the registry does not have: nothing
+    is fetched from addresses."""
     raise ValueError(f"{uri} is none of the schema's references")
 
 
@@ -200,7 +202,8 @@ def _split(conf: Mapping[str, object] | None, names: Sequence[str]) -> tuple[boo
 
 
 def _title(text: str) -> str | None:
-    """The name that subjects are made of: the schema's title. ConfigError if it is no JSON."""
+    """The schema's title, which names of subjects are made of; None without one. ConfigError if
+    `text` is no JSON."""
     try:
         schema = read_json(text)
     except ValueError as error:

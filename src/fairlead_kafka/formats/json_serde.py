@@ -16,10 +16,12 @@ from fairlead_kafka.formats.json_writing import json_texts
 
 
 class JsonSerializer:
-    """Objects as JSON in UTF-8, without spaces; columns of structs, lists and so on likewise."""
+    """Writes objects as JSON in UTF-8, without spaces; in tables, columns of structs, lists and so
+    on."""
 
     def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
-        """ValueError or TypeError for what JSON has no form for; None stays null."""
+        """The JSON of a value, as bytes; None stays null. ValueError or TypeError for a value that
+        JSON has no form for."""
         if value is None:
             return None
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
@@ -32,11 +34,11 @@ class JsonSerializer:
 
 
 class JsonDeserializer:
-    """JSON as objects; as columns of `type`, which are read in whole blocks."""
+    """Reads JSON as objects; in tables, as columns of `type`, which are read in whole blocks."""
 
     def __init__(self, type: pa.DataType | pa.Schema | None = None) -> None:
-        """`type`: what `poll_table` gives, a type or a struct's fields as a schema. ConfigError for a
-        type that JSON cannot be read into."""
+        """`type`: what `poll_table` gives, a type or a struct's fields as a schema. ConfigError for
+        a type that JSON cannot be read into."""
         self._decode: Decode | None = None
         if type is not None:
             target = pa.struct(list(type)) if isinstance(type, pa.Schema) else type

@@ -75,8 +75,8 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
 
 
 def lacks_required(array: pa.Array, kind: pa.DataType) -> bool:
-    """Whether something is null in an array of type `relaxed(kind)` that `kind` requires, where
-    what it belongs to is there."""
+    """True if a value that `kind` requires is null, in a struct that is not null, in an array of
+    type `relaxed(kind)`."""
     if pa.types.is_list(kind):
         return (not kind.value_field.nullable and array.values.null_count > 0) or lacks_required(
             array.values, kind.value_type
@@ -153,7 +153,7 @@ def _local_timestamps(strings: pa.Array) -> pa.Array:
 
 
 def _to_microseconds(strings: pa.Array) -> pa.Array:
-    """The texts with six digits of a second at most: Java writes nine, .NET seven."""
+    """Texts of times with fractions of a second cut to six digits: Java writes nine, .NET seven."""
     if pc.any(pc.match_substring_regex(strings, _BEYOND_MICROSECONDS)).as_py():
         return pc.replace_substring_regex(strings, _BEYOND_MICROSECONDS, r"\1")
     return strings

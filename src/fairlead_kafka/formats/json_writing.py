@@ -33,7 +33,8 @@ class _Misfits:
         self.reasons: Reasons = {}
 
     def note(self, bad: pa.Array, rows: np.ndarray[tuple[int], np.dtype[np.int64]], why: str) -> None:
-        """`bad`: which items; `rows`: the row that each item is of."""
+        """Note `why` for the rows that have a bad item. `bad`: which items; `rows`: the row that
+        each item is of."""
         for row in rows[bad.fill_null(False).to_numpy(zero_copy_only=False)].tolist():
             self.reasons.setdefault(row, why)
 
@@ -81,7 +82,7 @@ Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def _texts(array: pa.Array, rows: Rows, misfits: _Misfits, where: str) -> pa.Array:
-    """A text for each item, `null` for null."""
+    """A text of JSON for each item of `array`, "null" for null."""
     kind = array.type
     types = pa.types
     if types.is_null(kind):

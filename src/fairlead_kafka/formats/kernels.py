@@ -49,7 +49,7 @@ VARINT_BYTES_MAX = 10
 
 
 class _Wrong(Exception):
-    """Bytes that the kernels leave to others."""
+    """Bytes that the kernels do not decode, and leave to other code."""
 
 
 @kernel
@@ -57,10 +57,12 @@ def decode_avro(
     source: Bytes, starts: Int64, ends: Int64, counts: Int64, whole: int, ops: Int64, rows: int,
     slots: Int64, valid: Bools, faults: Bools,
 ) -> int:  # fmt: skip
-    """Read runs of values, `counts[i]` from `starts[i]` on and before `ends[i]`, into consecutive rows.
+    """Read runs of values, `counts[i]` from `starts[i]` on and before `ends[i]`, into consecutive
+    rows.
 
-    With `whole` a run must take all of its bytes. `faults` are the runs that do not, or that have
-    what kernels do not take; returns how many. Assumes that slots and valid begin as zero.
+    With `whole` a run must take all of its bytes. `faults` becomes true for runs that do not, or
+    that have values which kernels do not take; returns how many there are. Assumes that slots and
+    valid begin as zero.
     """
     table = ops.reshape(-1, OP_FIELDS).tolist()
     data = source.tobytes()
@@ -83,7 +85,8 @@ def decode_avro(
 
 
 class _Row:
-    """One row of slots and valid; None of them for what is passed over."""
+    """One row of the slots and validity that are being filled; without them for values that are
+    passed over."""
 
     def __init__(self, slots: Int64 | None, valid: Bools | None, rows: int, row: int) -> None:
         self._slots, self._valid, self._rows, self._row = slots, valid, rows, row
@@ -196,7 +199,8 @@ def encode_avro(
     ops: Int64, rows: int, slots: Int64, valid: Bools, source: Bytes, prefix: Bytes, given: Bools,
     out: Bytes, offsets: Int64,
 ) -> int:  # fmt: skip
-    """Write the rows `given`, each after `prefix`; `offsets` are where rows begin, and the last ends.
+    """Write the rows that are `given` to `out`, each after `prefix`; `offsets` gets where each row
+    begins, and the last ends.
 
     Returns the position after the last, or -1 if `out` is too small or a piece is none of `source`.
     Assumes that slots and valid have all that operations name.
@@ -250,9 +254,9 @@ def decode_protobuf(
 ) -> int:  # fmt: skip
     """Read a message for each row `given`, from `starts` to `ends`, into its slots.
 
-    `faults` are the rows whose bytes are no message, or have what kernels do not take (groups, a
-    message that comes twice, a known field of another wire type); returns how many. Assumes that
-    slots and valid begin as zero.
+    `faults` becomes true for rows whose bytes are no message, or have what kernels do not take
+    (groups, a message that comes twice, a known field of another wire type); returns how many.
+    Assumes that slots and valid begin as zero.
     """
     fields = {op[2]: op for op in ops.reshape(-1, OP_FIELDS).tolist()}
     data = source.tobytes()

@@ -25,7 +25,8 @@ _BYTES = ("bytes", "ByteArraySerializer", "ByteArrayDeserializer")
 def serializer_of(key: str, given: object) -> Serializer | None:
     """The serializer that the config `key` gives; None for bytes as they are.
 
-    A function, or the name of a format, or of Kafka's class for it. ConfigError for anything else.
+    `given` is a function, the name of a format, or of Kafka's class for it. ConfigError for
+    anything else.
     """
     return cast("Serializer | None", _format_of(key, given, "Serializer"))
 
@@ -36,7 +37,8 @@ def deserializer_of(key: str, given: object) -> Deserializer | None:
 
 
 def _format_of(key: str, given: object, ending: str) -> object:
-    """A function, of whose arguments nothing is known; None for bytes as they are."""
+    """The function that `given` is or names (`ending`: Serializer or Deserializer), unchecked; None
+    for bytes as they are."""
     if given is None:
         return None
     if isinstance(given, str):

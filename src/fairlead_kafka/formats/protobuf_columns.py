@@ -88,7 +88,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(descriptor: Descriptor) -> Plan:
-    """The plan of a message. NotByColumn if there is none."""
+    """The plan of a message. NotByColumn if machine code cannot read and write it."""
     fields: list[_Field] = []
     ops: list[list[int]] = []
     slots = valid = 0
@@ -112,8 +112,8 @@ def plan_of(descriptor: Descriptor) -> Plan:
 def decode(
     plan: Plan, target: pa.DataType, source: Bytes, starts: Int64, ends: Int64
 ) -> tuple[pa.Array, Bools]:
-    """The messages from `starts` to `ends`, and which of them are bad: left to other code, and
-    anything in the array."""
+    """The messages from `starts` to `ends`, as an array of structs, and which of them are bad. Bad
+    ones have any value in the array, and are left to other code."""
     bad = np.zeros(len(starts), np.bool_)
     return _read(plan, target, source, (starts, ends, np.ones(len(starts), np.bool_)), bad), bad
 

@@ -50,9 +50,10 @@ _KNOWN_TYPES = "google/protobuf/"
 
 
 class ProtobufSerializer:
-    """Messages, or dictionaries of their fields, as Protobuf; columns of structs likewise.
+    """Writes messages, or dictionaries of their fields, as Protobuf; in tables, columns of structs.
 
-    With a Schema Registry in Confluent's wire format, without one plain. As confluent-kafka's.
+    With a Schema Registry in Confluent's wire format, without one plain. confluent-kafka's
+    ProtobufSerializer writes the same bytes.
     """
 
     def __init__(
@@ -143,9 +144,10 @@ class ProtobufSerializer:
 
 
 class ProtobufDeserializer:
-    """Protobuf as messages; as columns of structs. Both framings of Confluent's are read.
+    """Reads Protobuf as messages; in tables, as columns of structs. Confluent's framings with a
+    schema id and with a GUID in a header are read.
 
-    As confluent-kafka's ProtobufDeserializer: no registry is needed to read, since Protobuf's
+    As with confluent-kafka's ProtobufDeserializer, no registry is needed to read, since Protobuf's
     fields are numbered.
     """
 
@@ -237,7 +239,8 @@ def _plan_or_none(descriptor: Descriptor) -> Plan | None:
 
 
 def _indexes(descriptor: Descriptor) -> bytes:
-    """Confluent's message indexes: which message of its file it is, from the outermost inwards."""
+    """Confluent's message indexes: the bytes that say which message of its file `descriptor` is,
+    from the outermost inwards."""
     path: list[int] = []
     while descriptor.containing_type is not None:
         siblings = [each.name for each in descriptor.containing_type.nested_types]
@@ -258,7 +261,8 @@ def _varint(number: int) -> bytes:
 
 
 def _skip_indexes(data: bytes, start: int) -> int:
-    """The position behind the message indexes. ValueError if they do not end."""
+    """The position behind Confluent's message indexes, which begin at `start`. ValueError if they
+    do not end."""
     count, at = _read_varint(data, start)
     for _ in range(count // 2):
         _, at = _read_varint(data, at)

@@ -1,8 +1,8 @@
 """Protobuf messages in Arrow's types, and value by value by the library: what columns fall back to.
 
-A field with presence of its own (`optional`, a message, a member of a oneof) is null where it is not
-set; another has its default. Enums are the names of their values. Well-known types such as Timestamp
-are the messages they are.
+A field with presence of its own (`optional`, a message, a member of a oneof) is null where it is
+not set; another has its default. Enums are the names of their values. Well-known types such as
+Timestamp are the messages they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _SIGNED: Mapping[pa.DataType, pa.DataType] = {pa.uint32(): pa.int64(), pa.uint64
 
 
 def arrow_type(descriptor: Descriptor, unsigned: bool = True, open_: tuple[str, ...] = ()) -> pa.DataType:
-    """The struct of a message. Without `unsigned`, which Spark has not, wider types that are signed.
+    """The struct of a message. Without `unsigned`, which Spark has not, wider types that are
+    signed.
 
     ValueError, naming the field, for a message that holds itself, or has no fields.
     """
@@ -144,7 +145,8 @@ def _item(field: FieldDescriptor, value: object) -> object:
 
 
 def filled(message: Message, value: object) -> Message:
-    """The message given, with its fields set from a dictionary; those that are None stay unset.
+    """The message given, after its fields were set from a dictionary; fields that are None stay
+    unset.
 
     ValueError or TypeError, naming the field, for a field that the message lacks, and for a value
     that a field does not take.

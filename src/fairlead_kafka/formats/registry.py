@@ -56,7 +56,8 @@ class UnknownSchema(ValueError):
 
 
 class SchemaReference(NamedTuple):
-    """A schema that another one refers to: by `name` there, and where the registry has it."""
+    """A schema that another one refers to: its name in that other, and the subject and version
+    under which the registry has it."""
 
     name: str
     subject: str
@@ -88,7 +89,7 @@ class SchemaRegistry:
     """
 
     def __init__(self, config: Mapping[str, object] | SchemaRegistryClient) -> None:
-        """`config`: settings of confluent-kafka's `SchemaRegistryClient`, or such a client.
+        """`config`: settings of confluent-kafka's `SchemaRegistryClient`, or one of its clients.
 
         Raises ConfigError if the client is not installed or does not take a setting.
         """
@@ -129,22 +130,25 @@ class SchemaRegistry:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; nothing can be asked any more."""
+        """Close the connections to the registry; it cannot be asked any more."""
         self._client.close()
 
     def latest(self, subject: str) -> StoredSchema:
-        """The newest schema of a subject. Raises UnknownSchema or RegistryFailed."""
+        """The newest schema of a subject. Raises UnknownSchema if there is none, RegistryFailed if
+        the registry does not answer."""
         what = f"the subject {subject}"
         return self._registered(what, self._ask(what, lambda: self._client.get_latest_version(subject)))
 
     def by_id(self, schema_id: int) -> StoredSchema:
-        """The schema that a message was written with. Raises UnknownSchema or RegistryFailed."""
+        """The schema that a message was written with. Raises UnknownSchema if there is none,
+        RegistryFailed if the registry does not answer."""
         what = f"schema id {schema_id}"
         found = self._stored(what, self._ask(what, lambda: self._client.get_schema(schema_id)))
         return found._replace(schema_id=schema_id)
 
     def by_guid(self, guid: str) -> StoredSchema:
-        """The schema of a GUID (8-4-4-4-12 hex digits). Raises UnknownSchema or RegistryFailed."""
+        """The schema of a GUID (8-4-4-4-12 hex digits). Raises UnknownSchema if there is none,
+        RegistryFailed if the registry does not answer."""
         what = f"schema GUID {guid}"
         found = self._stored(what, self._ask(what, lambda: self._client.get_schema_by_guid(guid)))
         return found._replace(guid=guid)
@@ -180,7 +184,8 @@ class SchemaRegistry:
         *,
         normalize: bool = False,
     ) -> StoredSchema:
-        """The id of a schema that is under a subject already. UnknownSchema if it is not."""
+        """A schema, with its id, that is registered under a subject already. UnknownSchema if it is
+        not registered there."""
         what = f"the schema given, under the subject {subject},"
         schema = self._written(kind, text, references)
         found = self._ask(what, lambda: self._client.lookup_schema(subject, schema, normalize))
@@ -196,13 +201,15 @@ class SchemaRegistry:
         references: Sequence[SchemaReference] = (),
         version: int | str = "latest",
     ) -> bool:
-        """Whether a schema may follow a version of a subject, by the subject's compatibility level."""
+        """Whether a schema may follow a version of a subject, by the subject's compatibility
+        level."""
         schema = self._written(kind, text, references)
         what = f"whether a schema fits version {version} of the subject {subject}:"
         return self._ask(what, lambda: self._client.test_compatibility(subject, schema, version))
 
     def compatibility(self, subject: str) -> str:
-        """The compatibility level of a subject, or the registry's: BACKWARD, FULL, NONE and so on."""
+        """The compatibility level of a subject, or, if it has none of its own, the registry's:
+        BACKWARD, FULL, NONE and so on."""
         what = f"the compatibility level of the subject {subject}"
         try:
             found = self._ask(what, lambda: self._client.get_config(subject))
@@ -289,7 +296,8 @@ class SchemaRegistry:
 
 
 def registry_of(given: SchemaRegistry | Mapping[str, object] | SchemaRegistryClient) -> SchemaRegistry:
-    """A registry, or one made of settings or of confluent-kafka's client."""
+    """`given` if it is a SchemaRegistry; else a SchemaRegistry made of settings or of
+    confluent-kafka's client."""
     return given if isinstance(given, SchemaRegistry) else SchemaRegistry(given)
 
 

@@ -17,11 +17,11 @@ N = TypeVar("N", int, float)
 
 
 class StringSerializer:
-    """Texts as UTF-8; Kafka's and confluent-kafka's StringSerializer."""
+    """Writes texts as UTF-8; Kafka's and confluent-kafka's StringSerializer."""
 
     def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
-        """The bytes. ValueError for a text that cannot be UTF-8, TypeError for a value that is not
-        a text."""
+        """The text's bytes in UTF-8; None stays null. ValueError for a text that cannot be UTF-8,
+        TypeError for a value that is not a text."""
         if value is None:
             return None
         if not isinstance(value, str):
@@ -38,10 +38,10 @@ class StringSerializer:
 
 
 class StringDeserializer:
-    """UTF-8 as texts; Kafka's and confluent-kafka's StringDeserializer."""
+    """Reads UTF-8 as texts; Kafka's and confluent-kafka's StringDeserializer."""
 
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> str | None:
-        """The text. ValueError for bytes that are not UTF-8."""
+        """The text that the bytes are; None for a null. ValueError for bytes that are not UTF-8."""
         return None if data is None else data.decode()
 
     def decode_column(
@@ -52,7 +52,8 @@ class StringDeserializer:
 
 
 class _Number:
-    """A number of fixed size, big-endian: its name, `struct` format, NumPy and Arrow types."""
+    """A kind of number of fixed size, big-endian: its name, `struct` format, and NumPy and Arrow
+    types."""
 
     name: str
     packing: struct.Struct
@@ -74,8 +75,8 @@ class _Float64(_Number):
 
 class _NumberSerializer(_Number):
     def __call__(self, value: object, context: SerializationContext | None = None) -> bytes | None:
-        """The bytes. ValueError for a number that does not fit, TypeError for a value that is not a
-        number."""
+        """The number's bytes, big-endian; None stays null. ValueError for a number that does not
+        fit, TypeError for a value that is not a number."""
         if value is None:
             return None
         try:
@@ -117,7 +118,8 @@ class _NumberSerializer(_Number):
 
 class _NumberDeserializer(_Number, Generic[N]):
     def __call__(self, data: bytes | None, context: SerializationContext | None = None) -> N | None:
-        """The number. ValueError if there are more or fewer bytes than it has."""
+        """The number that the bytes are; None for a null. ValueError for bytes of another
+        length."""
         if data is None:
             return None
         if len(data) != self.packing.size:
@@ -149,24 +151,25 @@ class _NumberDeserializer(_Number, Generic[N]):
 
 
 class IntegerSerializer(_NumberSerializer, _Int32):
-    """Whole numbers in four bytes; Kafka's and confluent-kafka's IntegerSerializer."""
+    """Writes whole numbers in four bytes; Kafka's and confluent-kafka's IntegerSerializer."""
 
 
 class IntegerDeserializer(_NumberDeserializer[int], _Int32):
-    """Whole numbers of four bytes; Kafka's and confluent-kafka's IntegerDeserializer."""
+    """Reads whole numbers of four bytes; Kafka's and confluent-kafka's IntegerDeserializer."""
 
 
 class LongSerializer(_NumberSerializer, _Int64):
-    """Whole numbers in eight bytes; Kafka's LongSerializer."""
+    """Writes whole numbers in eight bytes; Kafka's LongSerializer."""
 
 
 class LongDeserializer(_NumberDeserializer[int], _Int64):
-    """Whole numbers of eight bytes; Kafka's LongDeserializer."""
+    """Reads whole numbers of eight bytes; Kafka's LongDeserializer."""
 
 
 class DoubleSerializer(_NumberSerializer, _Float64):
-    """Numbers in eight bytes of IEEE 754; Kafka's and confluent-kafka's DoubleSerializer."""
+    """Writes numbers in eight bytes of IEEE 754; Kafka's and confluent-kafka's DoubleSerializer."""
 
 
 class DoubleDeserializer(_NumberDeserializer[float], _Float64):
-    """Numbers of eight bytes of IEEE 754; Kafka's and confluent-kafka's DoubleDeserializer."""
+    """Reads numbers of eight bytes of IEEE 754; Kafka's and confluent-kafka's
+    DoubleDeserializer."""

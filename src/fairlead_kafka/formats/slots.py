@@ -75,8 +75,8 @@ def binaries(source: Bytes, starts: Int64, sizes: Int64, valid: Bools | None) ->
 
 
 def encoded(encode: Callable[[Bytes, Int64], int], rows: int, limit: int, given: Bools) -> pa.Array:
-    """An array of `pa.binary()` that a kernel writes, of `limit` bytes at most; null where not
-    `given`."""
+    """An array of `pa.binary()` that the kernel `encode` writes, of `limit` bytes at most; null in
+    rows that are not `given`."""
     out, offsets = np.empty(limit, np.uint8), np.empty(rows + 1, np.int64)
     end = encode(out, offsets)
     assert 0 <= end <= 2**31 - 1, "the limit was computed, and blocks are small"
@@ -87,7 +87,8 @@ def encoded(encode: Callable[[Bytes, Int64], int], rows: int, limit: int, given:
 def in_blocks(
     array: pa.Array, work: Callable[[pa.Array], tuple[pa.Array, dict[int, str]]], kind: pa.DataType
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Apply `work` to blocks of rows and put the results together; reasons are by row of the whole."""
+    """The results of `work` for blocks of rows, put together, and the reasons by row of the whole
+    array."""
     if len(array) <= BLOCK_ROWS:
         return work(array)
     parts: list[pa.Array] = []
@@ -100,7 +101,8 @@ def in_blocks(
 
 
 def placed(pieces: Sequence[tuple[Int64, pa.Array]], count: int, target: pa.DataType) -> pa.Array:
-    """An array of pieces put in the order of their rows; null in rows that no piece has."""
+    """An array of `count` rows of type `target`, made of `pieces`, each with its rows; null in rows
+    that no piece has."""
     pieces = [(rows, array) for rows, array in pieces if len(rows)]
     if not pieces:
         return pa.nulls(count, target)

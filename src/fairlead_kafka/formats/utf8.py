@@ -11,8 +11,8 @@ _HALVE_ABOVE = 256
 
 
 def decode_text(array: pa.Array) -> tuple[pa.Array, Reasons]:
-    """A binary array as a string array; values that are not UTF-8 are null, with their reasons. No
-    copy where all are."""
+    """A binary array as a string array; values that are not UTF-8 are null, with their reasons.
+    Nothing is copied if all values are UTF-8."""
     try:
         return array.cast(pa.string()), {}
     except pa.ArrowInvalid:

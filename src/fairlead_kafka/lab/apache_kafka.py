@@ -37,13 +37,14 @@ _FORMATTED: dict[tuple[tuple[str, str], ...], bytes] = {}
 
 
 def jars() -> Path:
-    """The folder with Apache Kafka's jars, fetched if it is not there yet. Raises Unavailable."""
+    """The folder with Apache Kafka's jars, fetched if it does not exist yet. Raises Unavailable if
+    they cannot be fetched."""
     java()
     return fetch_jars(f"apache-kafka-{KAFKA_VERSION}", _ARTIFACTS)
 
 
 def java() -> str:
-    """The Java to run Kafka with. Raises Unavailable."""
+    """The path of the Java to run Kafka with. Raises Unavailable if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not found or not os.path.exists(found):
@@ -75,8 +76,8 @@ class ApacheKafka:
     folder; a context manager.
 
     `advertise(node_id, port)` names the port at which clients are told to find a broker that
-    listens on `port`: a proxy's, say. `listeners`: further ones, name → security protocol;
-    `servers(name)` are their addresses. `users`: name → password, for SCRAM. `properties`: broker
+    listens on `port`: a proxy's, say. `listeners`: further listeners, name → security protocol;
+    `servers(name)` gives their addresses. `users`: name → password, for SCRAM. `properties`: broker
     configs, by Kafka's names. Raises Unavailable.
     """
 

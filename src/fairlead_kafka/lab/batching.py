@@ -204,7 +204,7 @@ def row_of(case: Case, load: Load, journal: Journal, partitions: Sequence[Held],
 
 
 def _requests(producer: Producer) -> int:
-    """Requests of all kinds that the producer has sent so far."""
+    """Number of requests of all kinds that the producer has sent so far."""
     return int(producer.metrics()["producer-metrics"]["request-total"])
 
 

@@ -67,7 +67,7 @@ LIMITS = (
 
 def limit_row(bootstrap_servers: str, topic: str, limit: Limit) -> Row:
     """{limit, setting, records, acked, batches, got}: `got` is the first error by name,
-    "acknowledged", or both counted."""
+    "acknowledged", or the counts of both."""
     if limit.broker_up:
         with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             admin.create_topics([NewTopic(topic, partitions=1, configs=limit.topic)])

@@ -1,8 +1,8 @@
 """Runs a client in a process of its own, with a time limit; for one that does not end in time, says
 where it hung.
 
-The process has `report_where_on_request` called before it begins. When its time is over it is asked,
-and then killed.
+The process has `report_where_on_request` called before it begins. When its time is over it is
+asked, and then killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class NotFinished(FairleadError):
 
 
 def report_where_on_request() -> None:
-    """Write a stack trace when `run_bounded` asks this process for one."""
+    """Have this process write a stack trace when `run_bounded`, which waits for it, asks for
+    one."""
     faulthandler.register(_REQUEST, all_threads=True)
 
 
@@ -60,7 +61,8 @@ def run_bounded(command: Sequence[str], limit_s: float) -> subprocess.CompletedP
 
 
 def _where(process: subprocess.Popen[str]) -> str:
-    """ ", in function (file:line)" of the process's main thread, as far as it tells."""
+    """ ", in function (file:line)" of the process's main thread, where it hangs; "" if the process
+    does not say."""
     process.send_signal(_REQUEST)
     try:
         process.wait(_ANSWER_S)  # it goes on, unless the signal was too early for it

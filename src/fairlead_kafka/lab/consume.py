@@ -63,7 +63,7 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 class Cell:
     """One thing to measure: what is read, and how.
 
-    `delay_ms` delays each answer, as of a far broker, without TLS.
+    `delay_ms` delays each answer by so many milliseconds, as of a far broker; not with TLS.
     """
 
     record_size: int = 100
@@ -79,7 +79,8 @@ class Cell:
 class Profile:
     """Sizes and times of a profile.
 
-    `records` is for records of 100 bytes; of larger ones as many as take no more room.
+    `records` is for records of 100 bytes; larger records are so many fewer that they take no more
+    bytes.
     """
 
     records: int
@@ -259,7 +260,7 @@ def _once(system: str, place: Place, topic: str, cell: Cell, count: int, chosen:
 
 
 def figures(marks: Mapping[str, float], cell: Cell, count: int) -> Row:
-    """The measured part of a row."""
+    """The measured columns of a row, made of the marks that a program printed."""
     warm_per_s = marks["warm_records"] / marks["warm_s"]
     return {
         "cold_s": round(marks["cold_s"], 3),
@@ -274,8 +275,8 @@ def figures(marks: Mapping[str, float], cell: Cell, count: int) -> Row:
 
 
 def _java(place: Place, topic: str, cell: Cell, count: int) -> Row:
-    """Kafka's own kafka-consumer-perf-test, whose only way is a group; what it calls the fetch time
-    is from the assignment on."""
+    """The measured columns for Kafka's own kafka-consumer-perf-test, which always reads as a group;
+    its fetch time begins with the assignment."""
     secured = settings_of("java", place.trust)
     settings = (f"isolation.level={cell.isolation}", *(f"{key}={value}" for key, value in secured.items()))
     command = java_command(

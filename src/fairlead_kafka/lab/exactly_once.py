@@ -73,7 +73,7 @@ READ_TIMEOUT_S = 120.0
 
 @dataclass
 class _Query:
-    """The query in all its lives."""
+    """A query that is killed and started again, through all its lives."""
 
     engine: str
     client: dict[str, str]
@@ -86,10 +86,8 @@ class _Query:
     killed: Counter[str] = field(default_factory=Counter)
 
     def live(self, deaths: Sequence[Death], batch_rows: int | None) -> bool:
-        """Run one life of the query; True if it came to its natural end.
-
-        FairleadError if it neither ended nor reached its kill in time.
-        """
+        """Run one life of the query, with these kills; True if it ended without being killed.
+        FairleadError if it neither ended nor reached a kill in time."""
         self.lives += 1
         spec: Spec = {
             "client": self.client,
@@ -168,10 +166,8 @@ def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed:
 
 
 def comparison(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
-    """Compare the numbers that went in with those that came out.
-
-    FairleadError for numbers that came out and never went in.
-    """
+    """Columns of a row that compare the numbers written with those read: lost, duplicated.
+    FairleadError for numbers that were read and never written."""
     wanted, found = set(rows_in), Counter(rows_out)
     strange = found.keys() - wanted
     if strange:
@@ -185,9 +181,8 @@ def comparison(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
 
 
 def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
-    """The driver's kill, and before it, in every other life and if more than one kill is left, a
-    task's.
-    """
+    """The kills of the query's next life: one of the driver, and before it, in every other life and
+    if more than one kill is `left`, one of a task."""
     drawn = [(DRIVER_STEPS[query.lives % len(DRIVER_STEPS)], rng.randrange(BATCHES_A_LIFE), False)]
     if left > 1 and query.lives % 2 == 0:
         drawn.append((TASK_STEPS[query.lives // 2 % len(TASK_STEPS)], rng.randrange(2), True))

@@ -40,7 +40,7 @@ class Experiment:
     module: str
 
     def run(self, status: Status, **parameters: object) -> list[Row]:
-        """The rows, flat, units in the keys."""
+        """Run the experiment; returns its rows, flat, with units in the keys."""
         return import_module(self.module).run(status, **parameters)  # type: ignore[no-any-return]
 
     def plot(self, rows: Sequence[Row], path: Path) -> None:

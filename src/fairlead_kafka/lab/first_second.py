@@ -126,9 +126,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def _write_file(folder: str, records: int) -> None:
-    """Write an Arrow file of so many records, the source of a table: making it in the program would
-    cost pandas, where that is installed.
-    """
+    """Write an Arrow file of `records` records, the source of a table: making it in the program
+    would cost pandas, where that is installed."""
     import pyarrow as pa
 
     values = [os.urandom(fresh.SIZE) for _ in range(min(records, 1_000))]

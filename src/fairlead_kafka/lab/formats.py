@@ -127,7 +127,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def records(count: int) -> pa.StructArray:
-    """So many records, the same at each call."""
+    """`count` records to serialize, the same at each call."""
     rng = np.random.default_rng(0)
     numbers = np.arange(count)
     fields = {
@@ -165,7 +165,7 @@ def _each(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Callabl
 def _both(
     name: str, library: str, values: Sequence[Any], write: Callable[[], Any], read: Callable[[], Any]
 ) -> Iterator[_Case]:
-    """Both directions, record by record."""
+    """Cases of one library in both directions, record by record."""
     made = [write()(value, CONTEXT) for value in values[:1]]
     assert made[0] is not None, "records are not null"
     encoded = _each(write(), values)()
@@ -177,7 +177,7 @@ def _both(
 def _columns(
     name: str, array: pa.Array, write: Callable[[], Any], read: Callable[[], Any]
 ) -> Iterator[_Case]:
-    """Both directions, by column."""
+    """Cases of our library in both directions, by column."""
     made, reasons = write().encode_column(array, CONTEXT)
     assert not reasons, "all records can be written"
 
@@ -287,7 +287,7 @@ def _protobuf(array: pa.StructArray, some: list[dict[str, Any]]) -> Iterator[_Ca
 
 
 def _message_class() -> Any:
-    """A message with the fields of `SCHEMA`."""
+    """A Protobuf message class with the fields of `SCHEMA`."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     kinds = {"long": "INT64", "int": "INT32", "double": "DOUBLE", "boolean": "BOOL", "string": "STRING"}

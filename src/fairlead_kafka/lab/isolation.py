@@ -139,7 +139,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 class _Bench:
-    """A target, and the runs of clients on it."""
+    """Runs clients on one target, whose broker can fail."""
 
     def __init__(self, target: FaultyTarget, phases: Phases, rate: int) -> None:
         self.target = target
@@ -235,7 +235,7 @@ def rows_of(reported: Mapping[str, Mapping[str, Json]]) -> list[Row]:
 
 
 def command_of(task: Task) -> list[str]:
-    """Command line of the client. Raises Unavailable for Java without its jars."""
+    """The command line of a client's program. Raises Unavailable for Java without its jars."""
     if task.system != "java":
         return [sys.executable, "-m", "fairlead_kafka.lab.peers.pressed", task.to_json()]
     phases = task.phases

@@ -212,9 +212,8 @@ def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
 
 
 def _await_acknowledged(clients: Sequence[_Client]) -> None:
-    """Wait until the JVM is up: it reports its first acknowledgement at once; the other clients
-    start faster.
-    """
+    """Wait until the Java client's JVM has started, which its first output shows; the other clients
+    start faster. FairleadError if it does not start."""
     deadline_s = time.monotonic() + SYNC_TIMEOUT_S
     for client in clients:
         while client.system == "java" and not client.said.stat().st_size:
@@ -241,9 +240,9 @@ def _row(client: _Client, settings: Mapping[str, object], kills: int, security: 
 
 
 def comparison(acked: Mapping[int, int], held: Iterable[int]) -> Row:
-    """Compare acknowledged records (number → time in ms) with the numbers of all records that are
-    there.
-    """
+    """Columns {acked, lost, duplicated, unavailable_ms_max} of a row, which compare the
+    acknowledged records (number → time, ms since 1970) with the numbers of all records in the
+    topic."""
     counts = Counter(held)
     times_ms = sorted(acked.values())
     return {

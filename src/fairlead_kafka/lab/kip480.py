@@ -60,8 +60,8 @@ PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Json]]] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """Partitions of the table, and per row seconds of load and of warm-up. `bursts`: also of runs
-    that do not flush."""
+    """Sizes of the table: its numbers of partitions, and seconds of load and warm-up of each row.
+    `bursts`: runs without flushes, too, submit the records of THROTTLE_MS milliseconds together."""
 
     partitions: tuple[int, ...]
     seconds: float

@@ -1,18 +1,20 @@
 """KIP-578's appendices, run again: what many partitions cost, on our cluster and on Apache Kafka,
 three brokers on this machine.
 
-    A1  throughput by partitions, three replicas and one. "first touch": the first load that a new topic gets, which on Apache Kafka is
-        when files grow and epochs are noted; "steady": the median of further loads on the same topic.
-    A2  a topic of very many partitions is created, all brokers are stopped and started over it, and it is deleted.
-    A3  one broker of three dies of `kill -9`, and comes back (the draft calls it recovery time under broker failure; its figures were
-        never published).
+    A1  throughput by partitions, three replicas and one. "first touch": the first load that a new
+        topic gets, during which Apache Kafka's files grow and epochs are written; "steady": the
+        median of further loads on the same topic.
+    A2  a topic of very many partitions is created, all brokers are stopped and started, and the
+        topic is deleted.
+    A3  one broker of three dies of `kill -9`, and comes back (the draft calls it recovery time
+        under broker failure; its figures were never published).
 
 Each row is a fresh cluster, the systems taking turns. `create_s`: from the call until every
 partition has a leader; `delete_s`: until the metadata has the topic no more; `restart_s`: from the
 start of processes (A2: all; A3: the one that died) until every partition is led and every replica
 in sync; `failover_s`: from the kill until every partition is led. Memory and files are counted
 after the work. What Apache Kafka cannot do on this machine is a row that says why.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One cluster's measurements."""
+    """One cluster's measurements: of which system, by which experiment, with how many
+    partitions."""
 
     system: str
     experiment: str
@@ -263,7 +266,7 @@ _MEASURED: dict[str, Callable[..., Iterator[Row]]] = {"A1": _throughput, "A2": _
 
 
 def _middle(runs: Sequence[Row]) -> Row:
-    """The run of median throughput, or the first one that failed."""
+    """The run of median throughput; if a run failed, the first one that did."""
     failed = [run for run in runs if "skipped" in run]
     if failed:
         return failed[0]
@@ -276,7 +279,7 @@ def _whole(partitions: Sequence[PartitionMetadata]) -> bool:
 
 
 def _create(target: KipTarget, topic: str, case: Case) -> float:
-    """Create a topic; seconds until every partition has a leader.
+    """Create a topic, and return the seconds until every partition has a leader.
 
     Partitions are added in parts if one request is refused.
     """
@@ -316,7 +319,7 @@ def _until(
 ) -> float:
     """Seconds since `begun_s` when the topic's partitions satisfy `reached`.
 
-    TimedOut after `PATIENCE_S`.
+    TimedOut after `PATIENCE_S` seconds.
     """
     with _admin(target) as admin:
         while True:

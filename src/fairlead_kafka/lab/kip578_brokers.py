@@ -17,7 +17,8 @@ BROKERS = 3
 
 
 def main(folder: str, hosting: str) -> None:
-    """Host a cluster over `folder`, print its address, and obey."""
+    """Host a cluster over `folder`, print its address, and carry out the commands on standard
+    input."""
     from fairlead_kafka.testing import Cluster
 
     gc.collect()

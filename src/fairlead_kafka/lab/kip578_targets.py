@@ -64,7 +64,7 @@ class KipTarget(Protocol):
 
 
 class Embedded:
-    """Our own three brokers, in another process. A context manager."""
+    """Our own three brokers, in another process: a `KipTarget` and context manager."""
 
     def __init__(self, hosting: str) -> None:
         self._hosting = hosting
@@ -137,7 +137,7 @@ class Embedded:
         return answer
 
     def close(self) -> None:
-        """Stop, and remove all data."""
+        """Stop the brokers, and remove all data."""
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 

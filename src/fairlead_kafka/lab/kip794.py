@@ -144,7 +144,8 @@ def _on_target(
 
 
 def run_order(count: int, rounds: int) -> list[int]:
-    """Order of the cases in a round: random, but one round alone keeps the order of the table."""
+    """Order in which a round measures `count` cases: random, but the order of the table if there is
+    only one round."""
     return sample(range(count), count) if rounds > 1 else list(range(count))
 
 
@@ -152,7 +153,7 @@ def chosen_run(runs: Sequence[Row]) -> Row:
     """The run that a row shows: among those that the machine's host disturbed least, the one of
     median average latency.
 
-    Of two it is the better one.
+    Of two such runs it is the better one.
     """
     measured = [row for row in runs if "avg_ms" in row]
     if not measured:

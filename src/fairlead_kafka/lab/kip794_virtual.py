@@ -22,10 +22,8 @@ def run_virtual(
     shape: tuple[float, int],
     seed: int,
 ) -> list[Row]:
-    """A row for each case and fault, in the order of `cases`.
-
-    `shape`: seconds of warm-up, and ms whose records are submitted together.
-    """
+    """A row for each case and fault, in the order of `cases`. `shape`: seconds of warm-up, and
+    milliseconds of which the records are submitted together."""
     warmup_s, period_ms = shape
     rows, tasks = [], []
     for fault in faults:

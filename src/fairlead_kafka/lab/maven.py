@@ -53,9 +53,8 @@ def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ())
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """A lock across processes: two Mavens that fetch the same spoil each other's files, and both
-    fail.
-    """
+    """Context manager: a lock across processes, for two Mavens that fetch the same jars spoil each
+    other's files."""
     with share_folder("maven.lock").open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
@@ -91,8 +90,9 @@ def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str
         for one in artifacts
     )
     return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>fairlead</groupId>'
-        f"<artifactId>{name}</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>fairlead</groupId><artifactId>{name}</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
     )
 
 

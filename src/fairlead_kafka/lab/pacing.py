@@ -66,7 +66,7 @@ class Load:
         """Next steps, until all records are submitted or time is up: seconds to sleep, then the
         numbers of records to submit.
 
-        One of the two is nothing (0.0, or an empty range). A caller that was held up finds
+        One of the two is always empty (0.0, or an empty range). A caller that was held up finds
         everything due at once.
         """
         started_ns = now_ns()
@@ -100,9 +100,8 @@ def latency_figures(latencies_ms: npt.NDArray[np.float64]) -> dict[str, float]:
 
 
 class Journal:
-    """Times when each record was submitted and acknowledged, ns by the clock given; numbers count
-    from 0, the warm-up's first.
-    """
+    """Notes when each record was submitted and acknowledged, in ns of the clock `now_ns`. Records
+    are numbered from 0, those of the warm-up first."""
 
     def __init__(self, load: Load, now_ns: Callable[[], int]) -> None:
         self._load = load
@@ -126,7 +125,7 @@ class Journal:
         self.first_error = self.first_error or str(error) or type(error).__name__
 
     def end(self) -> None:
-        """Note the end: nothing more is waited for."""
+        """Note the end of the load: no more acknowledgements are waited for."""
         self._end_ns = self._now_ns()
 
     def figures(self) -> JsonObject:

@@ -66,8 +66,8 @@ class Unplottable(FairleadError):
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars lying on their side: a group of them for each name in `groups`, in it one for each
-    series.
+    """A panel of horizontal bars: a group of them for each name in `groups`, and in each group one
+    for each series.
 
     `series`: name to values, one for each group; None where there is none. `unit`: what the axis
     says, such as "p99, ms". `log`: a logarithmic axis. With one series its name is not shown.
@@ -84,8 +84,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines with a marker at each point. `series`: name to x values and y values; points without y
-    (None) are left out."""
+    """A panel of lines with a marker at each point. `series`: name to x values and y values; points
+    without y (None) are left out."""
 
     title: str
     series: Mapping[str, tuple[Sequence[float], Sequence[float | None]]]

@@ -32,9 +32,8 @@ class Used:
 
 
 class Watch:
-    """A context manager that watches all processes below `root`; `kind_of` gives a process's kind,
-    None: not counted. `below` gives the ids of a process and of all below it.
-    """
+    """A context manager that watches all processes below `root`; `kind_of(id)` gives a process's
+    kind (None: it is not counted), `below(id)` the ids of a process and of all below it."""
 
     def __init__(
         self,

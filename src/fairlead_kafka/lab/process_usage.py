@@ -14,9 +14,9 @@ from fairlead_kafka.lab.processes import cpu_s, stat_fields
 
 @dataclass(frozen=True)
 class Usage:
-    """Memory in 2**20 bytes. `rss_mb`: all that is resident, what is shared too; `pss_mb`: its part
-    of what is shared; `private_mb`: what nobody else has. A forked process shares with its parent
-    what neither has written to since, and comes to own it with time."""
+    """Memory in 2**20 bytes. `rss_mb`: all resident memory, shared memory too; `pss_mb`: with its
+    part of shared memory; `private_mb`: without shared memory. A forked process shares with its
+    parent the pages that neither has written to since."""
 
     rss_mb: float
     pss_mb: float

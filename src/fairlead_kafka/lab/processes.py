@@ -54,7 +54,8 @@ def rss_mb(process_id: int) -> float:
 
 
 def peak_rss_mb(process_id: int) -> float:
-    """Peak of resident memory, in 2**20 bytes, as the kernel kept it; 0 if the process has ended."""
+    """Peak of resident memory, in 2**20 bytes, as the kernel kept it; 0 if the process has
+    ended."""
     return _size_mb(process_id, "VmHWM:")
 
 

@@ -1,7 +1,7 @@
 """`lab rebalance`: a group under load whose members join, leave, die and are rolled one by one.
 
-A writer sends a record to each partition twice a second. Each member is a process of its own,
-and says what it reads. Everything has its defaults, session time-outs and heartbeats too: a death is
+A writer sends a record to each partition twice a second. Each member is a process of its own, and
+says what it reads. Everything has its defaults, session time-outs and heartbeats too: a death is
 noticed after 45 seconds.
 """
 
@@ -57,7 +57,7 @@ class _Ended(FairleadError):
 
 
 class _Member:
-    """One member's process, and a thread that takes what it says."""
+    """One member's process, and a thread that reads its output."""
 
     def __init__(self, number: int, command: Sequence[str], readings: list[Reading]) -> None:
         self.number = number
@@ -127,7 +127,8 @@ class _Group:
         return [java(), *options, "-cp", f"{jars()}/*", str(_JAVA_MEMBER), self._topic, *words]
 
     def calm(self, since_ms: int) -> None:
-        """Wait until the group is calm. _Ended if a member ended, or that never comes."""
+        """Wait until the group is calm (`is_calm`). _Ended if a member ended by itself, or if that
+        takes longer than `_PATIENCE_S` seconds."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             for member in self.members:
@@ -153,7 +154,7 @@ class _Group:
                 self._reading(self.start())
 
     def begin(self, count: int) -> None:
-        """Start so many members, and wait until all of them read."""
+        """Start `count` members, and wait until all of them read."""
         for _ in range(count):
             self.start()
         for member in self.members:
@@ -172,7 +173,7 @@ class _Group:
 
 @contextmanager
 def _writing(servers: str, topic: str, partitions: int) -> Iterator[None]:
-    """A record for each partition twice a second, meanwhile."""
+    """Context manager: write a record to each partition twice a second while the block runs."""
     over = threading.Event()
 
     def write() -> None:
@@ -259,8 +260,8 @@ def _group(servers: str, head: Row, events: Sequence[str], count: int, partition
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw, for each event a panel, the longest wait of partitions that stayed and the time until all
-    is read again, by system and protocol."""
+    """Draw, for each event a panel, the longest wait of partitions that stayed and the time until
+    all is read again, by system and protocol."""
     panels = []
     for name, event in dict.fromkeys((text_at(row, "target"), text_at(row, "event")) for row in rows):
         shown = [row for row in rows if (row["target"], row["event"]) == (name, event)]

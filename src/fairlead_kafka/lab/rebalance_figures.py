@@ -40,11 +40,13 @@ class Reading(NamedTuple):
 
 
 def figures(readings: Sequence[Reading], since_ms: int, until_ms: int) -> JsonObject:
-    """The figures of one event, which began at `since_ms` and is over at `until_ms`.
+    """The figures of one event, which began at `since_ms` and was over at `until_ms` (ms since
+    1970).
 
-    `again_s`: until the last record was read that had waited for more than a second. `twice`: records
-    read more than once. `moved`: partitions that another member reads in the end. `kept_wait_ms`: the
-    longest that a record waited of a partition that the same member read all the time.
+    `again_s`: until the last record was read that had waited for more than a second. `twice`:
+    records read more than once. `moved`: partitions that another member reads in the end.
+    `kept_wait_ms`: the longest that a record waited of a partition that the same member read all
+    the time.
     """
     before = readers(one for one in readings if one.read_ms < since_ms)
     after = readers(one for one in readings if one.read_ms <= until_ms)
@@ -68,7 +70,8 @@ def figures(readings: Sequence[Reading], since_ms: int, until_ms: int) -> JsonOb
 
 
 def is_calm(readings: Sequence[Reading], now_ms: int, partitions: int, calm_ms: int = CALM_MS) -> bool:
-    """True if for `calm_ms` every partition was read by one member alone, and nothing was read late.
+    """True if for `calm_ms` every partition was read by one member alone, and nothing was read
+    late.
 
     `readings` in the order of their times.
     """
@@ -94,9 +97,9 @@ def readers(readings: Iterable[Reading]) -> Mapping[int, int]:
 
 
 def twice(readings: Iterable[Reading], since_ms: int, until_ms: int) -> int:
-    """How many records were read again in a window.
+    """Number of records that were read again between two times (ms since 1970).
 
-    Partitions are read forwards, so that what lies below the last record read was read before.
+    Partitions are read forwards, so a record below the last one read was read before.
     """
     last: dict[int, int] = {}
     again = 0

@@ -40,7 +40,7 @@ TOPIC = "rebalance"
 
 
 class _Member(MemberProcess):
-    """A member that notes when it was given what."""
+    """A member that notes which records it was given when."""
 
     def __init__(self, stage: Stage, role: Role, group: _VirtualGroup) -> None:
         super().__init__(stage, role, lambda: group.ended(self))
@@ -98,7 +98,8 @@ class _VirtualGroup:
         self._write()
 
     def begin(self) -> None:
-        """Have all members join, and wait until every partition is read. TimedOut if it never is."""
+        """Have all members join, and wait until every partition is read. TimedOut if it never
+        is."""
         for _ in range(self._task.members):
             self._script.after(self._rng.random() * JOIN_SPREAD_MS, self._join)
         self.host.advance(JOIN_SPREAD_MS)
@@ -166,7 +167,7 @@ class _VirtualGroup:
                 raise TimedOut(f"not all partitions were read within {PATIENCE_MS / 1000:g} s")
 
     def _forget(self) -> None:
-        """Keep of what was read the last of each partition: the rest is of no use to later events."""
+        """Forget all readings but the last of each partition: later events do not need them."""
         last = {one.partition: one for one in self.readings}
         self.readings[:] = sorted(last.values(), key=lambda one: one.read_ms)
         self._ledger.claims.clear()

@@ -7,9 +7,9 @@ at that moment, and what a consumer got that reads along.
 
     1  all replicas in sync, then the leader is lost: another takes over, nothing is lost
     2  a follower lags: it leaves the replicas in sync, the topic goes on, and it comes back
-    3  too few replicas in sync: acks=all is refused, acks=1 is not; all of them lost: nobody leads, or, with unclean election, somebody
-       who had not followed, and what was acknowledged before is gone
-"""  # noqa: E501
+    3  too few replicas in sync: acks=all is refused, acks=1 is not; all of them lost: no broker
+       leads, or, with unclean election, one that was not in sync, and acknowledged records are lost
+"""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ CONFIG = {"replica.lag.time.max.ms": LAG_MS, "group.initial.rebalance.delay.ms":
 
 @dataclass
 class Stage:
-    """A cluster with the topic on it, a producer for each kind of acks, and a consumer that reads
-    along."""
+    """A cluster with a topic, a producer for each kind of acks, and a consumer that reads along:
+    where a scenario is played."""
 
     number: int
     title: str
@@ -121,11 +121,11 @@ class Stage:
         return row
 
     def leader(self) -> int:
-        """The present leader's id."""
+        """The node id of the partition's present leader."""
         return int(self._describe().leader)
 
     def followers(self) -> list[int]:
-        """The other replicas, in order of preference."""
+        """Node ids of the other replicas, in order of preference."""
         partition = self._describe()
         return [node_id for node_id in partition.replicas if node_id != partition.leader]
 
@@ -160,7 +160,7 @@ class Stage:
             time.sleep(0.02)
 
     def _send(self, acks: str) -> str:
-        """Send one record. Returns the result that its producer was told."""
+        """Send one record with `acks`. Returns the producer's result, as text."""
         value = FRUITS[self.sent % len(FRUITS)]
         self.sent += 1
         config = {

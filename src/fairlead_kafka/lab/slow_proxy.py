@@ -41,14 +41,15 @@ _TIMEOUT_S = 10.0
 
 @dataclass(slots=True)
 class OpenDoor:
-    """Listen on a free port; answered with the port."""
+    """Operation: listen on a free port; answered with the port."""
 
     completion: Completion[int]
 
 
 @dataclass(slots=True)
 class SetDelays:
-    """Keep answers back from now on; zeros: pass them at once. Answered with None."""
+    """Operation: hold answers back by so many milliseconds from now on; zeros: pass them on at
+    once. Answered with None."""
 
     produce_service_time_ms: float
     latency_ms: float
@@ -89,7 +90,7 @@ class SlowProxy:
         self._service_ns = self._latency_ns = 0
 
     def receive(self, event: Event) -> None:
-        """Queue `event`."""
+        """Queue `event` for the next step."""
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
@@ -199,8 +200,8 @@ class SlowProxies:
         self._host.start()
 
     def open(self, node_id: int, port: int) -> int:
-        """The port of a new door in front of broker `node_id`, which listens (or will) at
-        127.0.0.1:`port`."""
+        """Open a proxy in front of broker `node_id`, which listens (or will) at 127.0.0.1:`port`;
+        returns the proxy's port."""
         self._handles[node_id] = self._host.add(SlowProxy("127.0.0.1", port))
         completion: Completion[int] = Completion()
         self._host.submit(self._handles[node_id], OpenDoor(completion))

@@ -14,8 +14,8 @@ pss_mb, private_mb, descriptors, threads, cpu_share, disk_mb, records_per_s, p50
 as it has them. Latencies run to the acknowledgement; of a transaction, to its commit; of the
 auditor, from a record's timestamp until it is read; of a topic, from its creation until its records
 are read back; of the groups, of a commit. The controller lives in the launcher's process. `load`
-sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`. `comparison`,
-one row: what was acknowledged and what was read. `failed`: why it came to no end.
+sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`.
+`comparison`, one row: what was acknowledged and what was read. `failed`: why it came to no end.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Client:
         return self._line()
 
     def stop(self) -> None:
-        """Have the client finish."""
+        """Tell the client to finish."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.stdin = None  # or `communicate` would write to it
@@ -168,11 +168,9 @@ class _Client:
 
 @dataclass(slots=True)
 class _Looks:
-    """Rows of `minutes`, and the values that the next rows are compared with.
-
-    The rows are in a file: a MB in two hours, which is more than the controller may rise by in
-    whose process this runs.
-    """
+    """Takes looks at all processes, each of which gives rows of the report. The rows are kept in a
+    file: in two hours they are a MB, which would hide what the controller's process, this one,
+    grows by."""
 
     cluster: Cluster
     clients: Sequence[_Client]
@@ -331,7 +329,7 @@ def _launch(role: str, bootstrap_servers: str, rate: int, folder: Path) -> _Clie
 
 
 def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
-    """Run until time is up. Returns how many brokers were killed."""
+    """Run the soak until its `minutes` are over. Returns how many times a broker was killed."""
     _await_all(looks.clients)
     begun_s = looks.begun_s = looks._looked_s = time.monotonic()
     end_s = begun_s + minutes * MINUTE_S

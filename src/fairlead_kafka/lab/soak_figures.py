@@ -63,9 +63,8 @@ class Latencies:
 
 @dataclass
 class Tally:
-    """Numbers by topic and partition: their count, and a sum of their hashes, so that other numbers
-    are told apart.
-    """
+    """Counts records' numbers by topic and partition, and sums their hashes, so that different
+    numbers give different sums."""
 
     counts: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
@@ -91,12 +90,9 @@ class Tally:
 
 
 def differences(acknowledged: Tally, read: Tally, failed: int) -> Row:
-    """{lost, duplicated, differing} of what was acknowledged and what was read, partition by
-    partition.
-
-    A record that failed may be there all the same: so many more are no duplicates. `differing`
-    counts partitions that hold as many as were acknowledged, but others.
-    """
+    """{lost, duplicated, differing}: the records acknowledged compared with those read, partition
+    by partition. A record that `failed` may have been written all the same: so many more are no
+    duplicates. `differing` counts partitions that hold as many as were acknowledged, but others."""
     places = acknowledged.counts.keys() | read.counts.keys()
     more = {place: read.counts[place] - acknowledged.counts[place] for place in places}
     return {
@@ -110,8 +106,8 @@ def differences(acknowledged: Tally, read: Tally, failed: int) -> Row:
 
 @dataclass(frozen=True)
 class Slope:
-    """A straight line through points by least squares: what rises in a unit of x, and the standard
-    error of that."""
+    """A straight line through points by least squares: its rise for each unit of x, and the
+    standard error of that."""
 
     slope: float
     stderr: float
@@ -145,7 +141,7 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
 
 
 def warm(rows: Sequence[Row]) -> list[Row]:
-    """The rows after the warm-up."""
+    """The rows that were taken after the warm-up."""
     last = max((number_at(row, "minute") for row in rows), default=0.0)
     return [row for row in rows if number_at(row, "minute") > last * WARM_UP_SHARE]
 

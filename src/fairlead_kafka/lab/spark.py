@@ -199,7 +199,7 @@ def _measure(status: Status, cell: _Cell, systems: Sequence[SparkSystem], jobs: 
 
 
 def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: bool) -> Row:
-    """Run one job of one system; the measured part of a row.
+    """Run one job of one system; returns the measured columns of a row.
 
     Raises JobFailed, also if rows are missing.
     """

@@ -61,7 +61,8 @@ def run(
 def stream(
     status: Status, system: SparkSystem, bootstrap_servers: str, count: int, record_size: int
 ) -> list[Row]:
-    """The measured part of the rows, of `count` values of about `record_size` bytes."""
+    """Run the jobs on `count` values of about `record_size` bytes; returns the measured columns of
+    their rows."""
     rows: list[Row] = []
 
     def measured(job: str, name: str, **arguments: Json) -> Row:

@@ -34,8 +34,8 @@ _STAMP = struct.Struct(">q")
 def streaming_latency(
     system: SparkSystem, bootstrap_servers: str, size: int, stream_s: float, options: Mapping[str, str]
 ) -> Row:
-    """The measured part of a row: p50_ms, p95_ms, p99_ms, rows_per_s, mb_per_s, batches. Raises
-    JobFailed."""
+    """The measured columns of a row, of a stream that runs `stream_s` seconds: p50_ms, p95_ms,
+    p99_ms, rows_per_s, mb_per_s, batches. Raises JobFailed."""
     source, sink = f"latency-{size}-{system.system}", f"latency-{size}-{system.system}-out"
     with (
         Admin({"bootstrap.servers": bootstrap_servers}) as admin,
@@ -79,10 +79,10 @@ def streaming_latency(
 
 
 def _send(bootstrap_servers: str, topic: str, size: int, stream_s: float, arrivals: _Arrivals) -> list[int]:
-    """Send at the rate until `stream_s` after the warm-up, which begins when the first record has
-    come through.
+    """Send records at a fixed rate until `stream_s` seconds after the warm-up, which begins when
+    the first record has come through.
 
-    Returns the time when each was sent.
+    Returns the time at which each was sent.
     """
     filler = b"x" * max(size - _STAMP.size, 0)
     sent_ns: list[int] = []
@@ -101,9 +101,8 @@ def _send(bootstrap_servers: str, topic: str, size: int, stream_s: float, arriva
 
 
 class _Arrivals:
-    """Reads the sink on a thread of its own: pairs of the times when a record was sent and when it
-    came.
-    """
+    """Reads the sink topic on a thread of its own, and notes for each record when it was sent and
+    when it came."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.pairs: list[tuple[int, int]] = []

@@ -73,7 +73,8 @@ class SparkSystem:
         """Spark's version."""
 
     def ask(self, job: str, **arguments: Json) -> JsonObject:
-        """The answer to a job, `seconds` among it. Raises JobFailed."""
+        """Have the session do a job; returns its answer, with its duration under `seconds`. Raises
+        JobFailed."""
         assert self._process.stdin is not None
         print(json.dumps({"job": job, **arguments}), file=self._process.stdin, flush=True)
         answer = self._answer()

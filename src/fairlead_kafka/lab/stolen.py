@@ -21,7 +21,8 @@ class Stolen:
         self._begin = self._ticks()
 
     def share(self) -> float | None:
-        """Share of all CPU time since then that the host took away, 0 to 1; None if unknown."""
+        """Share (0 to 1) of the CPU time since this object was made that the host gave to others;
+        None if unknown."""
         begin, end = self._begin, self._ticks()
         if begin is None or end is None:
             return None

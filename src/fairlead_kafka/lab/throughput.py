@@ -274,7 +274,8 @@ def _speed(row: Row) -> float:
 
 
 def run_system(system: str, cell: Cell, topic: str) -> Row:
-    """Run one system in a process of its own; the measured part of a row, or {"skipped": why}."""
+    """Run one system in a process of its own; returns the measured columns of a row, or {"skipped":
+    why}."""
     module, share = SYSTEMS[system]
     missing = not_installed(module)
     if missing:
@@ -312,7 +313,8 @@ def command_of(system: str, cell: Cell, topic: str, records: int) -> list[str]:
 
 
 def figures(system: str, marks: Mapping[str, float], size: int) -> Row:
-    """The measured part of a row. MB per second are 10^6 bytes of values, those of memory 2^20."""
+    """The measured columns of a row, made of the marks that a program printed. MB per second are
+    10^6 bytes of values, those of memory 2^20."""
     warm_per_s = marks["warm_acked"] / marks["warm_s"]
     row: Row = {
         "acked": marks["cold_acked"],

@@ -3,9 +3,9 @@ records for three brokers: ours beside the peers.
 
 Each system is a fresh process that makes one transaction after the other (`peers.committing`), with
 the defaults of its client. `cold` is from before the process is made until the first, and the first
-hundred, are committed; `warm` is what it does after some seconds. Systems take turns within a round;
-a row is the median round. The topic and the transactions' own have three replicas, two of which have
-to be in sync.
+hundred, are committed; `warm` is what it does after some seconds. Systems take turns within a
+round; a row is the median round. The topic and the transactions' own have three replicas, two of
+which have to be in sync.
 
 `protocol` v1 and v2 are KIP-98's and KIP-890's, which brokers offer by the feature
 `transaction.version`: a client that does not know v2 speaks v1 under both.
@@ -54,7 +54,7 @@ SYSTEMS: Mapping[str, str | None] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """Sizes and times of a profile; `transactions` are those that are cold."""
+    """Sizes and times of a profile; `transactions` is how many are measured cold."""
 
     transactions: int
     rounds: int
@@ -85,8 +85,9 @@ def run(
     loads: Sequence[str] = tuple(LOADS),
     rounds: int | None = None,
 ) -> list[Row]:
-    """Rows {system, target, protocol, load, first_s, cold_s, cold_cpu_s, transactions_per_s, p50_ms,
-    p99_ms, cpu_s_per_1000, rss_mb}, what comes after `cold_cpu_s` being warm; or {…, skipped}.
+    """Rows {system, target, protocol, load, first_s, cold_s, cold_cpu_s, transactions_per_s,
+    p50_ms, p99_ms, cpu_s_per_1000, rss_mb}, what comes after `cold_cpu_s` being warm; or {…,
+    skipped}.
 
     `p50_ms` and `p99_ms` are of the call that commits. CPU and memory are the client's process
     alone.
@@ -109,7 +110,8 @@ def run(
 
 
 def _speak(admin: Admin, protocol: str) -> None:
-    """Have the brokers offer a protocol."""
+    """Set the cluster's transaction protocol (the level of `transaction.version`) that brokers
+    offer."""
     level = PROTOCOLS[protocol]
     before = admin.describe_features().finalized.get(FEATURE, 0)
     if before != level:
@@ -176,7 +178,7 @@ def command_of(system: str, cell: Cell, topic: str) -> list[str]:
 
 
 def figures(marks: Mapping[str, float]) -> Row:
-    """The measured part of a row."""
+    """The measured columns of a row, made of the marks that a program printed."""
     count = marks["warm_transactions"]
     return {
         "first_s": round(marks["first_s"], 3),

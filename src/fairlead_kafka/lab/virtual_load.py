@@ -89,7 +89,7 @@ class VirtualTask:
     `faulty_targets.FAULTS`) of `delay_ms`.
 
     Records go to `topics` topics in turn, of `partitions` each; `keyed_share` of them have keys.
-    `events` by time, on any broker.
+    `events` are in the order of time, on any broker.
     """
 
     load: Load
@@ -106,9 +106,8 @@ class VirtualTask:
 
 
 class _Work:
-    """Duration of a producer's last step, by what it sent and which answers it handled
-    (`Handle.work_ns`).
-    """
+    """Computes how long a producer's last step took, by the requests that it sent and the answers
+    that it handled (`Handle.work_ns`)."""
 
     def __init__(self, machine: ProducerMachine) -> None:
         self._counted = machine.recorder.whole
@@ -156,7 +155,7 @@ class _Loaded:
         self._started_ms = 0.0
 
     def _bury(self, task: VirtualTask) -> None:
-        """Kill broker 0; its partitions, which have no other replica, have no leader."""
+        """Kill broker 0, so that its partitions, which have no other replica, have no leader."""
         self.cluster.broker(0).kill(elect=False)
         for partition in range(0, task.partitions, task.brokers):
             for topic in self._topics:
@@ -185,7 +184,7 @@ class _Loaded:
     def _submit(self, topic: str, count: int) -> None:
         """Submit `count` records, once there is memory for them.
 
-        Which are which does not matter: those of one period are sent at one time.
+        (Their order does not matter: those of one period are submitted at one time.)
         """
         keys = self._some_keys(count) if self._keyed_share else None
         while self.application.submit(topic, [self._value] * count, keys) is None:
@@ -198,7 +197,8 @@ class _Loaded:
         return [rng.choice(self._keys) if rng.random() < self._keyed_share else None for _ in range(count)]
 
     def _advance(self, duration_ms: float) -> None:
-        """Let time pass, and apply the events that are due in it."""
+        """Let `duration_ms` milliseconds pass, and apply the brokers' events that are due in
+        them."""
         until_ms = ns_to_ms(self.host.now_ns()) + duration_ms
         while self._events and self._started_ms + self._events[0].at_ms <= until_ms:
             event = self._events.popleft()

@@ -23,9 +23,8 @@ _LOOKS_S = 0.02
 
 
 class Whole(NamedTuple):
-    """Result of a command: `seconds` from right before the process was made until it was gone, peak
-    memory `rss_mb` in 2**20 bytes, both outputs in `said`.
-    """
+    """Result of a command: `seconds` from right before the process was started until its end, peak
+    memory `rss_mb` in 2**20 bytes, both outputs in `said`."""
 
     returncode: int
     said: str

@@ -91,7 +91,8 @@ class ByteCounter:
         return self._sums.get(group, (0, 0))
 
     def average_bytes(self, group: int) -> float:
-        """Average bytes of a group's partitions that are not away; of a group away, the fewest."""
+        """Average bytes of a group's partitions that are not away. If all of the group are away,
+        the fewest bytes of any of its partitions; 0 for a group without partitions."""
         size_bytes, count = self._sums.get(group, (0, 0))
         return (
             size_bytes / count
@@ -115,8 +116,8 @@ class ByteCounter:
         self._place(partition, self.placed_bytes[partition] + size_bytes)
 
     def lift(self, least_bytes: int) -> None:
-        """Raise the counters of partitions below `least_bytes` to it: no more is owed to them.
-        Looks at all partitions."""
+        """Raise the counters of partitions below `least_bytes` to it: they are no further behind
+        from then on. Looks at all partitions."""
         for partition, size_bytes in enumerate(self.placed_bytes):
             if size_bytes < least_bytes and partition not in self._away:
                 self._place(partition, least_bytes)
@@ -167,7 +168,8 @@ class ByteCounter:
         )
 
     def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
-        """The first entry, brought up to date: bytes may have been added since it was entered."""
+        """The first entry of a heap of partitions, brought up to date: bytes may have been added to
+        its partition since it was entered."""
         while True:
             head = heap[0]
             if head[1] == self.placed_bytes[head[2]]:

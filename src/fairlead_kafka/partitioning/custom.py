@@ -52,7 +52,8 @@ def new_batch_hook(partitioner: CustomPartitioner | None) -> Callable[[str, int,
 
 
 class OpenBatches:
-    """Tells which of n records would open a batch, by their sizes and the room in open batches."""
+    """Counts the new batches that n records would open, by their sizes and the room in open
+    batches."""
 
     def __init__(self, sizes_bytes: SizeArray, room_bytes: Callable[[int], int], limit_bytes: int) -> None:
         self._sizes_bytes = sizes_bytes
@@ -69,7 +70,8 @@ class OpenBatches:
         return int(self._sizes_bytes[record]) > room
 
     def append(self, partition: int, record: int) -> None:
-        """Note that the record goes to the partition, whose open batch has less room then."""
+        """Note that the record goes to the partition, so that there is less room in its open
+        batch."""
         room = self._limit_bytes if self.opens(partition, record) else self._rooms[partition]
         self._rooms[partition] = max(room - int(self._sizes_bytes[record]), 0)
 
@@ -109,8 +111,12 @@ def call_custom(
 
 
 def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
-    """The InvalidRecord for an exception of a partitioner, with its place as text. Handles keep the
-    error, so the error must not keep the frames that it came through."""
+    """The InvalidRecord to raise for `error`, which a partitioner raised for `count` records of
+    `topic`.
+
+    It names the file and line as text. Handles of records keep the InvalidRecord, so it must not
+    keep the frames that the partitioner's exception came through.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -170,9 +176,11 @@ def _ask_twice(
     explicit: PartitionArray | None,
     batches: OpenBatches,
 ) -> list[object]:
-    """Ask record by record as KIP-480 has it (`KafkaProducer.doSend` of 2.4).
+    """Each record's partition: its explicit one, or a per-record partitioner's answer, asked for as
+    KIP-480 has it (`KafkaProducer.doSend` of 2.4).
 
-    The partitioner is told of each record that would open a batch, and asked for it again.
+    Before a record opens a batch, `hook` (the partitioner's `on_new_batch`) is called and the
+    partitioner is asked again for this record; the second answer holds.
     """
     answers: list[object] = []
     for record in range(columns.count):

@@ -34,7 +34,8 @@ def counting_sort(
 def sort_by_partition(
     partitions: PartitionArray, order: npt.NDArray[np.int64], bounds: npt.NDArray[np.int64]
 ) -> None:
-    """Fill `order` int64[n] and `bounds` int64[count + 1]. Assumes zeros in `bounds`, and
-    partitions int32[n] in 0 to count - 1."""
+    """Fill `order` int64[n] with the records' numbers, grouped by partition and ascending in each,
+    and `bounds` int64[count + 1] with where each partition's begin and end in it. Assumes zeros in
+    `bounds`, and partitions int32[n] in 0 to count - 1."""
     order[:] = np.argsort(partitions, kind="stable")
     bounds[1:] = np.cumsum(np.bincount(partitions, minlength=len(bounds) - 1))

@@ -32,7 +32,7 @@ class BrokerView(NamedTuple):
 
 
 class Quota(NamedTuple):
-    """Bytes that a free broker may take of the records that wait, before compression."""
+    """A free broker, and bytes before compression that it may take of the records that wait."""
 
     broker: int
     lacks_bytes: float
@@ -43,7 +43,8 @@ class Quota(NamedTuple):
 
 
 def kept_bytes(quotas: Iterable[tuple[int, float]], rate: float) -> float:
-    """Bytes to keep now for busy brokers' quotas: each quota is `(ns until it is free, bytes)`.
+    """Bytes of the waiting records to keep back now for busy brokers. Each quota is `(nanoseconds
+    until its broker is free, bytes that the broker may then take)`.
 
     A busy broker is to find its quota when it is free, of the newest records: those wait for its
     answer anyway, and should not have waited before. Until then more come, at `rate` bytes a ns;
@@ -62,10 +63,11 @@ def kept_bytes(quotas: Iterable[tuple[int, float]], rate: float) -> float:
 
 
 def levelled(levels: Sequence[tuple[float, int]], size_bytes: float) -> list[float]:
-    """Shares of `size_bytes` that bring those with least to one level (water-filling).
+    """Shares of `size_bytes`, one for each item of `levels`, that bring the lowest to one level
+    (water-filling).
 
-    `levels` has for each its bytes per partition, and its partitions. One above the level gets
-    nothing.
+    An item of `levels` is a broker: its bytes per partition, and how many partitions it has. A
+    broker above the level gets 0.
     """
     low = level = 0.0
     width = 0
@@ -120,7 +122,8 @@ class LatePolicy:
         self.counter.arrange(led, partition_count)
 
     def observe(self, arrived_bytes: int, now_ns: int) -> None:
-        """Note that `arrived_bytes` of records have ever come by now; call it before `quotas`."""
+        """Note that `arrived_bytes` of records have arrived since the start; call it before
+        `quotas`."""
         arrived = self._arrived
         if not arrived or now_ns - arrived[-1][0] >= RATE_SAMPLE_NS:
             arrived.append((now_ns, arrived_bytes))
@@ -186,7 +189,7 @@ class LatePolicy:
         self.counter.end_round()
 
     def placed(self, partition: int, size_bytes: int) -> None:
-        """Enter bytes, headers included, that were bound to the partition."""
+        """Count `size_bytes`, headers included, that were bound to the partition."""
         self.counter.add(partition, size_bytes)
         self._placed_bytes += size_bytes
 
@@ -210,11 +213,12 @@ class LatePolicy:
         return (by_now_bytes - before_bytes) / max(now_ns - begun_ns, RATE_LEAST_NS)
 
     def _recent_bytes(self) -> int:
-        """Bytes placed in the last OWED_SPAN_S."""
+        """Bytes placed in the last OWED_SPAN_S seconds."""
         return self._placed_bytes - self._placed[0][1] if self._placed else 0
 
     def _skew_bytes(self, share: float, recent_bytes: int) -> float:
-        """Bytes that a broker whose even part is `share` may be behind by."""
+        """Bytes that a broker may be behind by, of whose partitions `share` (0 to 1) is the even
+        part, when `recent_bytes` were placed in the last OWED_SPAN_S seconds."""
         return (
             max(self._batch_bytes, SKEW_RATIO * share * recent_bytes)
             if self.skew_bytes is None
@@ -222,7 +226,8 @@ class LatePolicy:
         )
 
     def _forget_old(self) -> None:
-        """Owe no partition more than its even part of the last OWED_SPAN_S, and a batch."""
+        """Raise the counters of partitions that are too far behind: none is owed more than its even
+        part of the last OWED_SPAN_S seconds, and a batch."""
         counter = self.counter
         if counter.counted:
             counter.lift(

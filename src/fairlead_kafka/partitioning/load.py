@@ -23,7 +23,7 @@ class Partitions(Protocol):
 class TopicLoad:
     """One topic's partitions as the accumulator sees them; valid for one call of a policy.
 
-    A policy takes all of it as a snapshot: it never looks at `queued_batches` again for what it
+    A policy takes the load as a snapshot: it never looks at `queued_batches` again for what it
     places in the same call, as Kafka's producer computes its weights once per quantum of the sender
     and not per record.
     """

@@ -18,14 +18,14 @@ from fairlead_kafka.partitioning.uniform import AdaptivePolicy, KafkaUniformPoli
 
 
 class PolicySettings(NamedTuple):
-    """Settings for making a policy of one topic."""
+    """Settings that a policy of one topic is made with."""
 
     batch_size_bytes: int
     """`batch.size`, the header included."""
     skew_bytes: int | None
     """`partitioner.max.skew.bytes`; None: by traffic."""
     together: bool
-    """Turns that come at once may be put together."""
+    """Quanta that come at once may be put together."""
     rng: Rng
 
 
@@ -174,7 +174,8 @@ def is_kafka_class(partitioner: object) -> bool:
 
 
 def _full(name: str) -> str:
-    """The full name of a class; DefaultPartitioner is found without its package `internals` too."""
+    """The full name of the class `name`. Kafka's DefaultPartitioner is also recognised without its
+    package `internals`."""
     return (
         f"{_KAFKA_PACKAGE}internals.DefaultPartitioner"
         if name == f"{_KAFKA_PACKAGE}DefaultPartitioner"

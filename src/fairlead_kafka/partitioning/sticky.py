@@ -50,7 +50,8 @@ class StickyPolicy:
         """The sticky partition; -1 before the first record."""
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Runs:
-        """Runs that end where batches do; about three microseconds for each batch."""
+        """The records' partitions as runs that end where batches end. Costs about three
+        microseconds for each batch."""
         filling = Filling(sizes_bytes, load, self._limit_bytes)
         count, start, partition = filling.count, 0, self.current
         if not 0 <= partition < load.partition_count:

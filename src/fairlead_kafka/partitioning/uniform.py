@@ -114,7 +114,8 @@ class KafkaUniformPolicy:
         """Bytes produced to it in this quantum, headers counted."""
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Runs:
-        """Runs that end where quanta do; a few microseconds for each batch."""
+        """The records' partitions as runs that end where quanta end. Costs a few microseconds for
+        each batch."""
         filling = Filling(sizes_bytes, load, self._limit_bytes)
         draw = self._drawer(load)
         limits, ends, count, start = self._limits, filling.ends, filling.count, 0
@@ -155,14 +156,14 @@ class KafkaUniformPolicy:
         """Do nothing: quanta are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
 
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
-        """Partitions and bytes for each, if `size_bytes` is several quanta for each; else nothing.
-
-        Each gets what quanta one by one would give it while `load` is as it is.
-        """
+        """Partitions, and how many bytes each gets, if `size_bytes` is several quanta for every
+        partition; else nothing. Each gets as much as quanta one after the other would give it with
+        the same `load`."""
         return ()
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
-        """Enter the bytes that partitions took of `_parts` into a byte counter, if there is one."""
+        """Count the bytes that each partition of `parts` (partition, bytes) took; does nothing in a
+        policy that keeps no byte counter."""
 
     def _begin_quantum(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0
@@ -182,7 +183,7 @@ class UniformPolicy(KafkaUniformPolicy):
     random among those within half of batch.size, and never to the same partition again while
     another has a leader. What one quantum took too much is thereby taken off the next, and no draw
     wanders. While no partition lacks a leader, any two differ by at most two quanta, of less than
-    `2 S + 61 + a record` each, and S / 2.
+    `2 S + 61 + a record` bytes each, and S / 2 (S: batch.size, 61: a batch's header).
 
     With `together`, quanta that are submitted at once, two or more for each partition, become one
     run of records for each, which puts all level but for a record: for a producer that would put
@@ -284,10 +285,11 @@ class AdaptivePolicy(KafkaUniformPolicy):
 
 
 def spread_quanta(quanta: int, cumulative: Sequence[int], jitter: float) -> list[int]:
-    """How many of `quanta` each partition has, at the probabilities of `draw_weighted`.
+    """How many of `quanta` each partition gets, by the weights in `cumulative` (as `draw_weighted`
+    takes them).
 
-    Each has its expected number, rounded up or down by `jitter` (in [0, 1), one for all): 4 quanta,
-    weights 1 and 2, 0.5 -> 1, 3.
+    Each gets its expected number, rounded up or down by `jitter` (in [0, 1), one for all): 4
+    quanta, weights 1 and 2, jitter 0.5 -> 1, 3.
     """
     total = cumulative[-1]
     bounds = [min(int(quanta * each / total + jitter), quanta) for each in (0, *cumulative)]
@@ -295,14 +297,15 @@ def spread_quanta(quanta: int, cumulative: Sequence[int], jitter: float) -> list
 
 
 def _from_anywhere(items: Sequence[T], rng: Rng) -> list[T]:
-    """`items` rotated to a random start: the first of them takes the larger part of a record."""
+    """`items` rotated to a random start. (Of several parts, the first takes the larger part of a
+    record.)"""
     first = rng.randrange(len(items))
     return [*items[first:], *items[:first]]
 
 
 def _ready(load: TopicLoad) -> Sequence[int]:
-    """Partitions with a leader that takes data; if none is, all with a leader; if none has one,
-    all."""
+    """Partitions with a leader whose broker takes data; if there is none, all with a leader; if
+    none has a leader, all."""
     having_leader = candidates(load)
     if not load.unready:
         return having_leader

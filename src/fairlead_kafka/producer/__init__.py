@@ -7,20 +7,25 @@ a table. From there on the unit of work is the run, the batch, the request; no c
 one record.
 
     Submission      columns, where their results go (`Delivery`), what they hold of buffer.memory
-    Accumulator   a topic's unbound submissions, then its records by partition: explicit, by key, or by policy (`partitioning`)
-    SpanQueue     records that wait, as rows of submissions with prefix sums of their sizes; `cut`, and nothing else, makes batches of them
-    TopicBuffer   a topic's `PartitionQueue`s, and its records that get their partition only when a broker is ready (policy `late`)
-    Schedule      which partitions' records linger, back off, are ready, are parked; by node, so that idle ones cost nothing
+    Accumulator   a topic's unbound submissions, then its records by partition: explicit, by key, or
+                  by policy (`partitioning`)
+    SpanQueue     records that wait, as rows of submissions with prefix sums of their sizes; only
+                  `cut` makes batches of them
+    TopicBuffer   a topic's `PartitionQueue`s, and its records that get their partition only when a
+                  broker is ready (policy `late`)
+    Schedule      which partitions' records linger, back off, are ready, are parked; by node, so
+                  that idle nodes cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
     Binder        and batches cut from unbound records, for the brokers that can take one
     Batch         what was cut: encoded once, sent until it is completed (`BatchState`)
     Nodes         of each broker: its `Window` of requests in flight, and whether it answers
     Sender        sends requests, and classifies the answers (`classification`)
-    Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
+    Identity      producer id and epoch; `PartitionSequences`: sequence numbers of partitions
     Transactions  when what may be sent, and its outcome: begun, committed, aborted, fenced
     Ledger        completes every row exactly once: memory, flushes, callbacks
     Remainders    copies out what waits of submissions that are mostly sent, to bound memory
-    Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
+    Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once
+                  for each batch or request, never for a record
 
 Binding. A submission waits in its topic's buffer until metadata is there, which is mostly at once.
 Then every record with a key or an explicit partition is bound, and under the policies of the KIPs
@@ -35,8 +40,8 @@ not linger (`PartitionQueue.closed_bytes`). But a request carries one batch of a
 is cut of all that is due: whole batches' worth, and what is open too once it has lingered; up to
 batch.max.size, to a part of max.request.size, and to half of what a broker found too large. Under a
 light load no more than one batch waits, and batches are Kafka's. Under `late` too. What comes at
-once and is several quanta of `uniform` or `adaptive` for each partition is placed as one run of rows
-for each.
+once and is several quanta of `uniform` or `adaptive` for each partition is placed as one run of
+rows for each.
 
 Late binding. Under `late` records without partition go on waiting, submission by submission, each
 with the prefix sum of its sizes. Once they hold batch.size, or the first has waited linger.ms, or
@@ -48,16 +53,16 @@ its broker in the same step: nothing is ever bound and unsent, so there is nothi
 What was sent and failed is repeated to the same partition, for it may have been written. What keys
 have bound to that partition goes in the same batch, before them, for a request carries one batch of
 a partition; nothing is promised about the order of keyed and unkeyed records. The byte counter
-counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
-as many join as there are batches that those in it do not take. Unbound records come first in a
-request, and leave half of it where bound ones are ready; topics take turns.
+counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join
+first: as many join as there are batches that those in it do not take. Unbound records come first in
+a request, and leave half of it where bound ones are ready; topics take turns.
 
 For whom records are kept. A broker that does not answer must not count: one whose connection failed
 or cannot be made, that left requests unanswered for too long, or whose last answer took too long,
-is not counted; so is a partition with a batch that has to be repeated. They get batches as
-others do while they can take any (a silent broker cannot), and count again, put level, when the
-broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
-`tuning.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
+is not counted; so is a partition with a batch that has to be repeated. They get batches as others
+do while they can take any (a silent broker cannot), and count again, put level, when the broker
+answers in time. Too long is partitioner.availability.timeout.ms; if that is 0, `tuning.SILENCE_NS`,
+or ten times what the quickest broker takes if that is more.
 
 The window. Requests beyond what a broker serves at once wait where nothing can join them any more.
 `Window` finds that number from the latency of the answers, between 1 and
@@ -99,7 +104,7 @@ A record's way, by modules, from `send_table` to the socket:
     client     producer_core, tables, pieces, memory, intake; then the host is woken
     taken      machine, ledger (it is entered), accumulator, placing, `partitioning`
     waiting    spans, queues, schedule
-    sent       sender, drain, nodes, binding (under `late`), queues (`cut`), request, encoding, `records`
+    sent       sender, drain, nodes, binding (`late`), queues (`cut`), request, encoding, `records`
     framed     sender, `core.network`, `core.connections`, `wire`, and the effect Write of `runtime`
 
 Three are visited twice, each for a reason. The intake is asked before memory is waited for, which
@@ -113,16 +118,17 @@ accumulator, drain, ledger and transactions. When that comes it steps the machin
 sender fail what has expired, schedule moves what has lingered or backed off, and sender sends. Each
 is asked before and worked after, because a deadline is pulled and never pushed: none is cancelled.
 
-An error's way: `core.connections` gives an answer or a lost connection to sender; classification says what
-it means for the batch. Either the batch goes back into its queue (`put_back`, after a new numbering
-by identity if need be), or refusals words the error, identity closes the gap in the sequences,
-ledger completes the rows (`Submission.complete`, `Delivery`) and tells transactions; callbacks and
-freed memory leave as effects at the end of the step. The queue is visited again by a retry alone.
+An error's way: `core.connections` gives an answer or a lost connection to sender; classification
+says what it means for the batch. Either the batch goes back into its queue (`put_back`, after a new
+numbering by identity if need be), or refusals words the error, identity closes the gap in the
+sequences, ledger completes the rows (`Submission.complete`, `Delivery`) and tells transactions;
+callbacks and freed memory leave as effects at the end of the step. The queue is visited again by a
+retry alone.
 
 Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that
 batches fill while it is busy; an idle node also takes what lingers. An explicit partition that does
 not exist fails alone, after one look at fresh metadata.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.producer.machine import ProducerMachine
 from fairlead_kafka.producer.submission import (

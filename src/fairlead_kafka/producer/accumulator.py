@@ -22,8 +22,8 @@ from fairlead_kafka.producer.submission import Piece, Submission
 
 
 class Accumulator:
-    """All topics that are sent to. Everything here is per submission, run or batch; a record is
-    only touched inside NumPy."""
+    """All topics that are sent to. Work is done for each submission, run or batch; single records
+    are looked at only within NumPy and the kernels."""
 
     def __init__(self, parts: Parts) -> None:
         self._settings = settings = parts.settings
@@ -62,7 +62,8 @@ class Accumulator:
         self._bind(topic, now_ns)
 
     def metadata_changed(self, now_ns: int) -> None:
-        """Bind what waited for metadata, and follow leaders."""
+        """Bind records that waited for metadata, and move queues whose partitions have new
+        leaders."""
         for topic in list(self._waiting.values()):
             self._bind(topic, now_ns)
         for name in {queue.topic.name: None for queue in self._schedule.active} | dict.fromkeys(self.late):
@@ -78,10 +79,8 @@ class Accumulator:
             self._metadata.request_update()
 
     def forget_unused(self, identity: Identity, now_ns: int) -> list[str]:
-        """Forget the topics that the metadata forgot (`metadata.max.idle.ms`); their names.
-
-        One with open records is wanted again.
-        """
+        """Forget topics that the metadata forgot (`metadata.max.idle.ms`), and return their names.
+        A topic with incomplete records is wanted of the metadata again."""
         forgotten = []
         for name, topic in list(self.topics.items()):
             if self._metadata.topic(name) is not None:
@@ -98,7 +97,7 @@ class Accumulator:
         return forgotten
 
     def next_ns(self) -> int | None:
-        """When `expire` has something to do; None: no record waits."""
+        """Monotonic time, ns, at which `expire` has something to do; None: no record waits."""
         dues = [
             topic.unbound[0].created_ns + self._settings.unknown_topic_ns for topic in self._waiting.values()
         ]
@@ -133,7 +132,8 @@ class Accumulator:
                 self._fail_late(topic, than_ns, TimedOut(text))
 
     def why_unplaced(self, name: str | None, trouble: Callable[[], str]) -> str | None:
-        """Why records of a topic, or of any (None), have no partition yet; None if all have one."""
+        """Why records of the topic `name` (None: of any) have no partition yet, in words; None if
+        all have one."""
         for topic in self._waiting.values():
             if name in (None, topic.name):
                 return f"no metadata of topic {topic.name!r}: {self._why_unknown(topic, trouble)}"
@@ -152,7 +152,7 @@ class Accumulator:
         )
 
     def fail_unbound(self, error: Exception) -> dict[str, int]:
-        """Fail every record that has no partition yet; how many they were, by topic."""
+        """Fail every record that has no partition yet, and return how many they were, by topic."""
         failed: Counter[str] = Counter()
         for topic in list(self._waiting.values()):
             while topic.unbound:
@@ -175,7 +175,8 @@ class Accumulator:
         self._schedule.place(queue, now_ns)
 
     def check(self, open_submissions: Iterable[Submission]) -> None:
-        """Raise CheckFailed unless each open row waits once, and queues and schedule agree."""
+        """Raise CheckFailed unless each incomplete row waits in exactly one place, and queues and
+        schedule agree."""
         incomplete = list(self._ledger.batches)
         same(
             "topics that wait for metadata",
@@ -244,8 +245,8 @@ class Accumulator:
             self._metadata.request_update()
 
     def _lacks_partition(self, submission: Submission) -> bool:
-        """True if an explicit partition is not in the metadata, which should be asked for once
-        more: the topic may have grown."""
+        """True if an explicit partition is not in the metadata, which should then be asked for once
+        more: the topic may have more partitions by now."""
         explicit = submission.partitions
         known = self._metadata.topic(submission.topic)
         if (
@@ -278,7 +279,8 @@ class Accumulator:
             self._move_on(topic, -1, now_ns)
 
     def _move_on(self, topic: TopicBuffer, partition: int, now_ns: int) -> None:
-        """Note that the policy goes on with this partition; -1: it is not known yet with which."""
+        """Note that the policy now fills this partition (-1: not known), and close the open batch
+        of the one it filled before, which need not linger any more."""
         if topic.filling >= 0 and topic.filling != partition:
             queue = topic.queue(topic.filling)
             queue.close()
@@ -304,7 +306,8 @@ class Accumulator:
         self.late.pop(topic.name, None)
 
     def _fail_late(self, topic: TopicBuffer, than_ns: int, error: Exception) -> int:
-        """Fail unbound records that were submitted at `than_ns` or before; how many they were."""
+        """Fail unbound records that were submitted at `than_ns` or before, and return how many they
+        were."""
         assert topic.late is not None
         pieces = topic.late.take_older(than_ns)
         self._ledger.fail_pieces(pieces, error)

@@ -18,7 +18,7 @@ _CODECS = ("gzip", "lz4", "zstd")
 def config_warnings(settings: Settings, partitioner: Partitioner) -> tuple[str, ...]:
     """Warnings, in English, about configs given (`Settings.given`) that have no effect together.
 
-    `partitioner` is the parsed `partitioner.class`.
+    `partitioner` is the parsed `partitioner.class`. Empty if there is nothing to warn of.
     """
     return (*_about_partitioning(settings, partitioner), *_about_the_rest(settings))
 

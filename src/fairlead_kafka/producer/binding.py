@@ -50,12 +50,10 @@ class Binder:
         ] = []  # of the last round: they end once its batches are encoded and entered in the byte counter
 
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
-        """Set which partitions count in the byte counter: those of brokers that respond, if not
-        blocked.
-
-        `LateQueue.blocked` has the blocked ones. One whose failed batches are done comes back here:
-        a broker without another partition gets no batch, with which that could be seen.
-        """
+        """Set which partitions of the topic count in the byte counter: those of brokers that
+        respond, unless they are in `LateQueue.blocked`. A blocked partition whose failed batches
+        are completed is taken out of that set here: if its broker has no other partition, nothing
+        else would notice it."""
         late = topic.late
         assert late is not None
         counter = late.policy.counter
@@ -107,14 +105,15 @@ class Binder:
         return self.settings.max_request_bytes // (2 if node is not None and node.ready else 1)
 
     def end_round(self) -> None:
-        """End the last round: its batches are encoded and entered in the byte counter."""
+        """End the last round: its batches are encoded now, and their bytes are counted in the byte
+        counter."""
         for late in self._round:
             late.policy.end_round()
         self._round.clear()
 
     def _join(self, topic: TopicBuffer, late: LateQueue, outside: list[int]) -> None:
-        """Have partitions join the transaction: as many as there are batches left that those in it
-        do not take now, and no more."""
+        """Have partitions of `outside` added to the transaction: as many as there are batches of
+        waiting records, and no more."""
         name, transactions = topic.name, self.transactions
         joining = [partition for partition in late.joining if not transactions.may_send(name, partition)]
         wanted = late.size_bytes * topic.ratio // max(topic.batch_limit_bytes, 1) + 1
@@ -126,7 +125,7 @@ class Binder:
 
 
 class _Binding:
-    """One topic's part of one round.
+    """Binds one topic's records in one round.
 
     Brokers that can take a request now get what need not be kept for others, the least first.
     """
@@ -195,10 +194,8 @@ class _Binding:
         return views
 
     def _is_free(self, node_id: int, size_bytes: int, wait_ns: int) -> bool:
-        """True if the broker can be sent so much now.
-
-        Only a full batch may take the last places of a window, or leave before its time.
-        """
+        """True if the broker can be sent `size_bytes` now. Only a full batch may take the last
+        places of a window, or be sent before `wait_ns` (ns) have passed."""
         state = self._takers.get(node_id)
         if state is None or size_bytes >= self._full_bytes:
             return state is not None
@@ -213,7 +210,8 @@ class _Binding:
     def _lingers(self, size_bytes: float) -> bool:
         """True if an open batch waits for more records.
 
-        linger.ms counts from when the last records were taken that are not kept for busy brokers.
+        linger.ms counts from the last time that records were bound which are not kept for busy
+        brokers.
         """
         if size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return False
@@ -241,12 +239,10 @@ class _Binding:
         return before_bytes - late.size_bytes
 
     def _bind(self, partition: int, room_bytes: int) -> None:
-        """Cut a batch for the partition, if it may have one, of at most `room_bytes`, or a record.
-
-        What is bound to it already goes with them, up to half of what a batch may take, or what
-        they leave of it: a request carries one batch of a partition, so by itself it would have to
-        wait for the next one.
-        """
+        """Cut a batch of unbound records for the partition, if it may have one: `room_bytes` at
+        most, or one record. Records that are bound to the partition already go into the same batch,
+        which both kinds share (`shared`): a request carries one batch of a partition, so by itself
+        it would have to wait for the next one."""
         binder, late, topic = self._binder, self._late, self._topic
         queue, node_id = topic.queue(partition), topic.leaders[partition]
         request = self._requests.get(node_id)
@@ -280,8 +276,8 @@ class _Binding:
     def _may_begin(self, queue: PartitionQueue) -> bool:
         """True if a new batch of this partition may go out now; retries go first.
 
-        A partition with a failed batch, which may take nothing for long, leaves the byte counter
-        meanwhile.
+        A partition with a failed batch may take nothing for long; it does not count in the byte
+        counter meanwhile.
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
         if _is_blocked(queue):

@@ -25,7 +25,7 @@ def classify(
 ) -> Classification:
     """Classify a batch by the error code of its answer alone.
 
-    Whether time and retries are left is for the caller to see.
+    The caller checks whether time and retries are left.
     """
     if code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and identity.idempotent):
         return Classification.DELIVERED
@@ -57,5 +57,6 @@ def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identit
 
 
 def _renumbered(identity: Identity) -> Classification:
-    """RENUMBER; in a transaction FAIL: it is aborted, and the next has a new epoch (KIP-360)."""
+    """RENUMBER, or FAIL in a transaction: the transaction is aborted then, and the next one has a
+    new epoch (KIP-360)."""
     return Classification.FAIL if identity.transactional else Classification.RENUMBER

@@ -70,7 +70,8 @@ class Abandoned(FairleadError):
 
 
 class Coordinators:
-    """Scripts for the coordinators of one producer; remembers which nodes these are."""
+    """Scripts that ask the coordinators of one producer: of its transactional id, and of groups.
+    Remembers which nodes these are."""
 
     def __init__(
         self,
@@ -93,8 +94,8 @@ class Coordinators:
         """The transaction coordinator gives new epochs (Kafka 2.5)."""
 
     def initialize(self) -> Steps[None]:
-        """Get id and epoch; a new epoch if there is an id, which fails with FENCED if that was
-        taken over."""
+        """Get producer id and epoch (InitProducerId). With an id already, a new epoch of it;
+        Refused, with reaction FENCED, if another producer took it over."""
         identity = self._identity
         message = InitProducerIdRequest(
             transactional_id=self._transactional_id,
@@ -114,8 +115,8 @@ class Coordinators:
         )
 
     def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps[None]:
-        """Make partitions part of the transaction, `first` ones: then its predecessor may still be
-        ending."""
+        """Make partitions part of the transaction (AddPartitionsToTxn). `first`: they are its first
+        ones, so the transaction before it may still be ending."""
         topics: dict[str, list[int]] = {}
         for topic, partition in partitions:
             topics.setdefault(topic, []).append(partition)
@@ -135,7 +136,7 @@ class Coordinators:
         )
 
     def add_offsets(self, group_id: str) -> Steps[None]:
-        """Make a group's offsets part of the transaction."""
+        """Make a group's offsets part of the transaction (AddOffsetsToTxn)."""
         message = AddOffsetsToTxnRequest(
             transactional_id=self._transactional_id,
             producer_id=self._identity.producer_id,
@@ -147,7 +148,8 @@ class Coordinators:
     def commit_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> Steps[None]:
-        """Send offsets to the group's coordinator; the transaction commits them (KIP-447)."""
+        """Send offsets to the group's coordinator (TxnOffsetCommit), to be committed with the
+        transaction (KIP-447)."""
         message = TxnOffsetCommitRequest(
             transactional_id=self._transactional_id,
             producer_id=self._identity.producer_id,
@@ -164,8 +166,8 @@ class Coordinators:
 
     @hook("producer: a transaction is ended")
     def end(self, commit: bool) -> Steps[None]:
-        """Commit or abort the transaction: EndTxn. Where each has an epoch of its own, the answer
-        is the identity of the next one (KIP-890)."""
+        """Commit or abort the transaction (EndTxn). Where each transaction has an epoch of its own,
+        the answer is the identity of the next one (KIP-890)."""
         message = EndTxnRequest(
             transactional_id=self._transactional_id,
             producer_id=self._identity.producer_id,
@@ -189,8 +191,9 @@ class Coordinators:
         within: bool = False,
         markers_wait_ms: float | None = None,
     ) -> Steps[R]:
-        """Ask a coordinator until the answer is clear. `within`: of use only while the transaction
-        can still be committed."""
+        """The answer of a coordinator, which is asked again while its error code is retriable.
+        Refused for another error; Abandoned if the request is `within` a transaction that can no
+        longer be committed."""
         key = self._transactional_id if key is None else key
         while True:
             node_id = self._nodes.get((key_type, key))

@@ -15,10 +15,8 @@ from fairlead_kafka.producer.tuning import REQUEST_PARTS
 
 
 class Drain:
-    """Fills requests, for the sender: a round makes at most one for each broker.
-
-    Rounds go on until one makes none.
-    """
+    """Fills requests, for the sender: a round makes at most one request for each broker. The sender
+    asks for rounds until one makes none."""
 
     def __init__(self, parts: Parts, accumulator: Accumulator) -> None:
         self._settings = parts.settings
@@ -35,8 +33,8 @@ class Drain:
         """When unbound records have to be looked at again, if nothing happens before."""
 
     def look(self, now_ns: int) -> None:
-        """See which brokers are ready, and connect to the others. Called before the rounds of a
-        step."""
+        """Look which brokers can take requests, and connect to the others. Called before the rounds
+        of a step."""
         network, nodes = self._network, self._nodes
         for node_id in tuple(nodes.unready):
             nodes.look(node_id, now_ns)
@@ -66,7 +64,8 @@ class Drain:
         return requests
 
     def enter(self, request: Request) -> None:
-        """Enter the bytes of a request's encoded batches in the accounts of `late` policies."""
+        """Count the bytes of a request's encoded batches in the byte counters of `late`
+        policies."""
         for batch in request.fresh:
             late = batch.queue.topic.late
             if late is not None and (
@@ -98,9 +97,9 @@ class Drain:
     def _take_ready(self, node: NodeQueues, request: Request, state: NodeState, now_ns: int) -> None:
         """Add the first batch of each ready partition in turn, up to max.request.size.
 
-        An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a
-        busy one that would only mean smaller batches. One whose window is used up takes full
-        batches alone.
+        An idle node is also sent batches that still linger, as Kafka's producer does, for a request
+        goes to it anyway. For a busy node that would only make batches smaller. A node whose window
+        is used up is sent full batches alone.
         """
         idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
         limit_bytes = self._settings.max_request_bytes
@@ -129,10 +128,8 @@ class Drain:
             self._schedule.place(queue, now_ns)
 
     def _take(self, queue: PartitionQueue, request: Request, parts: int, now_ns: int) -> None:
-        """Add the next batch of the partition; one to be sent again goes as it was.
-
-        `parts` partitions have something to send.
-        """
+        """Add the next batch of the partition to the request; a batch to be sent again goes as it
+        was. `parts`: how many partitions have something to send, so that all fit the request."""
         if queue.retries:
             batch = queue.next_retry()
         else:

@@ -81,7 +81,8 @@ def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) 
 
 
 def _row_spans(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
-    """An order of rows of the one source, and where in it each batch starts and stops."""
+    """The order of the rows of the batches, all of one source (None: as they are), and where in it
+    each batch starts and stops."""
     order = group[0].pieces[0][3]
     bounds: list[int] = []
     for batch in group:
@@ -101,8 +102,8 @@ def _row_spans(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
 
 
 def learn_ratio(topic: TopicBuffer, observed: float) -> None:
-    """Follow what a batch of the topic compressed to: at once if it was worse than estimated,
-    slowly if it was better."""
+    """Adapt the topic's estimated compression ratio to the `observed` one of a batch: at once if
+    that is worse than estimated, slowly if it is better."""
     estimated = topic.compression_ratio
     if observed > estimated:
         topic.compression_ratio = max(estimated + RATIO_UP, observed)
@@ -114,9 +115,9 @@ def split(batch: Batch) -> list[Batch]:
     """Smaller batches with the records of one that a broker found too large (KIP-126); at least two
     if it has two records.
 
-    The first time it is cut at batch.size, or at half of what it was if that is more; what is no
-    larger than that, or was split before, is halved. Sequences are left to the caller. The ratio
-    estimate is set back, since it promised too much.
+    The first time a batch is cut at batch.size, or at half of its size if that is more; a batch
+    that is no larger than that, or was split before, is halved. Sequences are left to the caller.
+    The estimated compression ratio is set back, since it was too good.
     """
     topic = batch.queue.topic
     topic.compression_ratio = max(topic.compression_ratio, 1.0)

@@ -97,7 +97,7 @@ class Identity:
         self.state = following
 
     def grant(self, producer_id: int, epoch: int) -> None:
-        """Called when a broker answered InitProducerId."""
+        """Called when a broker answered InitProducerId with this producer id and epoch."""
         self.fire(IdentityTrigger.GRANTED)
         self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
 
@@ -169,24 +169,22 @@ class PartitionSequences:
         return not self.outstanding and not self.unresolved and not self.rewrite
 
     def may_forget(self, identity: Identity) -> bool:
-        """True if the partition's sequences may be forgotten, once `at_rest`.
-
-        Not within the epoch of a transactional id, for only the coordinator gives a newer one.
-        """
+        """True if the partition's sequences may be forgotten once nothing of the partition is
+        outstanding. False within the epoch of a transactional id, for only the coordinator gives a
+        newer one."""
         return not (identity.transactional and self._current(identity))
 
     @hook("producer: sequences are forgotten")
     def forget(self, identity: Identity) -> None:
-        """Forget the sequences, and want a newer epoch: in this one they would be duplicates."""
+        """Forget the sequences, and ask for a newer epoch: in this one, sequences from 0 would be
+        duplicates."""
         if identity.idempotent and self._current(identity) and self.producer_id != NO_PRODUCER_ID:
             identity.bump_wanted = True
 
     def may_drain(self, batch: NumberedBatch | None, identity: Identity, in_flight: int) -> bool:
-        """True if this partition's first batch, or (None) one yet to be made, may go out now.
-
-        It renumbers if that is due. False ends only with an answer to a batch in flight
-        (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
-        """
+        """True if this partition's first batch, or (None) one yet to be made, may be sent now.
+        Outstanding batches are renumbered on the way if that is due. A False changes only with an
+        answer to a batch in flight (`RecordAccumulator.shouldStopDrainBatchesForPartition`)."""
         if self.rewrite:
             if in_flight or (identity.transactional and identity.bump_wanted):
                 return False
@@ -239,7 +237,7 @@ class PartitionSequences:
             self.drop(batch)
 
     def drop(self, batch: NumberedBatch) -> None:
-        """Take a batch off the outstanding ones: it is completed, delivered or failed."""
+        """Take off the outstanding batches one that is completed: delivered or failed."""
         outstanding = self.outstanding
         if outstanding and outstanding[0] is batch:
             del outstanding[0]
@@ -247,19 +245,22 @@ class PartitionSequences:
             outstanding.remove(batch)
 
     def give_up(self, batch: NumberedBatch) -> None:
-        """Fail a batch that may have been written: what follows must wait until that is known."""
+        """Take off a batch that failed and may have been written: later batches have to wait until
+        it is known whether it was."""
         self.drop(batch)
         self.unresolved_next = sequence_after(batch.base_sequence, batch.count)
 
     @hook("producer: sequences start again")
     def start_again(self, identity: Identity) -> None:
-        """Number everything outstanding from 0 under a newer epoch, once nothing is on the wire."""
+        """Have all outstanding batches numbered from 0 under a newer epoch, once none is in
+        flight."""
         self.rewrite = True
         if self._current(identity):
             identity.bump_wanted = True
 
     def check(self, what: str, numbered: Sequence[NumberedBatch]) -> None:
-        """Raise CheckFailed unless outstanding are the `numbered` ones, in order.
+        """Raise CheckFailed, naming the partition by `what`, unless the `numbered` batches are
+        those outstanding, in order.
 
         `numbered`: the partition's batches that have a sequence and are not completed.
         """
@@ -276,7 +277,7 @@ class PartitionSequences:
             )
 
     def resolve(self, identity: Identity, in_flight: int) -> None:
-        """Decide what became of a batch that was given up, if all answers are in
+        """Decide whether a batch that was given up was written, once no answer is awaited any more
         (`TransactionManager.maybeResolveSequences`)."""
         if not self.unresolved or self.outstanding or in_flight:
             return

@@ -43,7 +43,7 @@ class Ledger:
         """Called whenever records fail, whatever failed them."""
 
     def enter(self, submission: Submission) -> None:
-        """Enter a submission that arrived, and give it its serial."""
+        """Enter a submission that arrived, and give it its serial number."""
         self._serial += 1
         submission.serial = self._serial
         # Threads that submit at the same time may get here the other way round: the first here
@@ -63,13 +63,14 @@ class Ledger:
         return self._open.values()
 
     def oldest_ns(self) -> int | None:
-        """When the first open submission was submitted; None: there is none."""
+        """Monotonic time, ns, at which the first incomplete submission was submitted; None: there
+        is none."""
         for submission in self._open.values():
             return submission.created_ns
         return None
 
     def watch(self, batch: Batch) -> None:
-        """Enter a batch that was cut from the queues: its records are to be completed once."""
+        """Enter a batch that was cut from the queues; `finish` completes its records once."""
         self.batches[batch] = None
 
     def split(self, batch: Batch, parts: Iterable[Batch]) -> None:
@@ -93,7 +94,8 @@ class Ledger:
         error: Exception | None,
         refused: Sequence[tuple[Piece, Exception]] = (),
     ) -> None:
-        """Complete all records of a batch, once: a batch that is done already is left alone.
+        """Complete all records of a batch; a batch that is completed already is left alone. Times
+        are milliseconds since 1970.
 
         `refused`: its pieces, each with an error of its own, if the broker told its records apart.
         """
@@ -142,7 +144,7 @@ class Ledger:
         self.fail_pieces([piece], error, partition)
 
     def fail_pieces(self, pieces: Iterable[Piece], error: Exception, partition: int = -1) -> None:
-        """Fail rows that are in no batch."""
+        """Fail with `error` the rows of pieces that are in no batch."""
         for submission, start, stop, order, held_bytes in pieces:
             if stop > start:
                 freed_bytes, call = submission.complete(

@@ -215,7 +215,8 @@ class ProducerMachine:
         return min([due for due in dues if due is not None], default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine again: fail what is open, and refuse what comes."""
+        """Fail all incomplete records and operations, and refuse later ones: the host will not step
+        this machine again."""
         self._intake.close(error)
         failure = UsageError(f"the producer has ended: {error!r}")
         self._stopped = True
@@ -317,8 +318,8 @@ class ProducerMachine:
             self._transactions.operate(operation)
 
     def _why_waiting(self, name: str | None) -> str:
-        """Why records of a topic, or of any, are not delivered yet: what holds up the oldest of
-        them."""
+        """Why records of the topic `name` (None: of any) are not delivered yet, in words: what
+        holds up the oldest of them."""
         waiting = self.accumulator.why_unplaced(name, self.network.trouble)
         if waiting is not None:
             return waiting
@@ -331,7 +332,8 @@ class ProducerMachine:
         return self.network.trouble()
 
     def _hurries(self) -> bool:
-        """True if nothing should linger."""
+        """True if no batch should linger: a flush or a caller without memory waits, or a
+        transaction ends."""
         return self.ledger.flushing or self._memory.waiting() or self._transactions.hurries
 
     def _keep_transaction(self, now_ns: int) -> None:
@@ -349,11 +351,11 @@ class ProducerMachine:
                 self.schedule.place(topic.queue(partition), now_ns)
 
     def _lose(self, error: Exception, *, all_of_them: bool) -> None:
-        """Fail what was not sent in a lost transaction, or can never be taken as a batch is
-        missing.
+        """Fail the records of a lost transaction that were not sent; with `all_of_them` also those
+        that were.
 
-        What was sent without an answer is sent again until there is one, so that no late message
-        comes in after the abort.
+        Otherwise batches that were sent without an answer are sent again until there is one, so
+        that no late copy of one reaches a broker after the abort.
         """
         self.accumulator.fail_unbound(error)
         self._sender.fail_bound(error)
@@ -363,8 +365,8 @@ class ProducerMachine:
                 self._give_up(batch, error)
 
     def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
-        """Called when a broker, or (None) every one that was asked, does not accept this client:
-        waiting longer delivers nothing."""
+        """Called when a broker, or (None) every one that was asked, does not accept this client
+        (AuthenticationFailed): waiting longer delivers nothing."""
         for batch in list(self.ledger.batches):
             if node_id is None or batch.queue.node_id == node_id:
                 self._sender.refuse(batch, error)
@@ -466,8 +468,8 @@ class ProducerMachine:
         self.ledger.finish(batch, -1, -1, error)
 
     def _stop(self, operation: Stop) -> None:
-        """Give up everything, push metrics for the last time, say how much was given up, and
-        close."""
+        """Fail all incomplete records, push metrics for the last time, then close the connections
+        and answer how many records were given up."""
         if self._stopped:
             self.ledger.resolve(operation.completion, {})
             return
@@ -477,8 +479,8 @@ class ProducerMachine:
         self._parting = self._now_ns + operation.push_ns, operation, given_up
 
     def _part(self, now_ns: int, wall_ms: int) -> None:
-        """Closing: once the last push of metrics is answered, or its time is over, close the
-        connections."""
+        """While closing: close the connections, once the last push of metrics is answered or its
+        time is over."""
         if self._parting is None:
             return
         deadline_ns, operation, given_up = self._parting
@@ -490,7 +492,7 @@ class ProducerMachine:
             self.ledger.resolve(operation.completion, given_up)
 
     def _give_up_all(self, error: Exception) -> dict[str, int]:
-        """Fail every record that is open; records given up by topic."""
+        """Fail every incomplete record, and return how many were given up, by topic."""
         self._stopped = True
         self._transactions.close(UsageError("the producer is closed"))
         given_up: Counter[str] = Counter()

@@ -93,7 +93,7 @@ class ProducerMeter(ClientMeter):
     throttle_max_ms: int
 
     def add(self, name: str, amount: int, now_ns: int) -> None:
-        """Add to a total by its name: for what happens seldom."""
+        """Add `amount` to the total `name`; for events that are rare."""
         if now_ns >= self.rolls_ns:
             self.roll(now_ns)
         setattr(self, name, getattr(self, name) + amount)
@@ -164,7 +164,8 @@ class Recorder(TrafficRecorder[ProducerMeter]):
     # Requests
 
     def answered(self, node_id: int, latency_ns: int, throttle_ms: int) -> None:
-        """Called when a Produce request was answered."""
+        """Called when a Produce request was answered: `latency_ns` nanoseconds after it was sent,
+        with so many milliseconds of throttling."""
         self.timed(node_id, latency_ns)
         whole = self.whole
         whole.throttle_ms += throttle_ms

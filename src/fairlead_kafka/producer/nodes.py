@@ -12,7 +12,7 @@ from fairlead_kafka.producer.window import Window
 
 
 class NodeState:
-    """State of one broker."""
+    """State of one broker: its window, the requests in flight, and when it last answered."""
 
     __slots__ = (
         "average_ns", "connecting_ns", "heard_ns", "held_up_ns", "in_flight", "latency_ns", "lost", "pressed",
@@ -67,16 +67,14 @@ class Nodes:
         return state
 
     def limit(self, node_id: int) -> int:
-        """Requests that a node may have in flight now; from any thread."""
+        """Number of requests that a node may have in flight now; from any thread."""
         state = self._states.get(node_id)
         return self._settings.max_in_flight if state is None else state.window.limit
 
     def can_take(self, node_id: int, *, full: bool = False) -> bool:
-        """True if a request can be sent now: connected, and room in the window. If only the window
-        says no, that is noted.
-
-        `full`: it would carry nothing but full batches.
-        """
+        """True if a request can be sent to the broker now: it is connected, and its window has
+        room. If only the window has none, that is noted for it. `full`: the request would carry
+        nothing but full batches."""
         state = self.state(node_id)
         if state.in_flight >= state.window.limit:
             state.pressed = True
@@ -85,15 +83,11 @@ class Nodes:
         return self._network.ready(node_id)
 
     def look(self, node_id: int, now_ns: int) -> bool:
-        """True if the broker can take a batch (`can_take`); also marks it as unready, or not. Call
-        it if a batch is ready for it.
-
-        Call it too for each broker in `unready`.
-
-        Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs >
-        timeout. But there an idle partition of a broker that takes nothing is still chosen, and
-        what it thereby gets shows that the broker is back. Here it is passed over.
-        """
+        """True if the broker can take a batch (`can_take`); also marks the broker as unready, or
+        not. Call it for a broker that a batch is ready for, and for each broker in `unready`.
+        Source: Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs
+        > timeout. But there an idle partition of a broker that takes nothing is still chosen, and
+        its next batch shows that the broker is back. Here such a partition is passed over."""
         state, can_take = self.state(node_id), self.can_take(node_id)
         if can_take:
             self._took(node_id, state)
@@ -137,7 +131,8 @@ class Nodes:
         state.pressed = False
 
     def check(self) -> None:
-        """Raise CheckFailed unless in flight is what was sent and is not answered, by broker."""
+        """Raise CheckFailed unless the count of requests in flight to each broker fits the times at
+        which they were sent, its window and the network."""
         for node_id, state in self._states.items():
             same(f"requests in flight to broker {node_id}", state.in_flight, len(state.sent_ns))
             holds(f"broker {node_id}: requests out of order", list(state.sent_ns) == sorted(state.sent_ns))
@@ -171,10 +166,10 @@ class Nodes:
     def wait_ns(self, node_id: int, now_ns: int) -> int:
         """Nanoseconds until a request that is not full should leave for it; 0: now.
 
-        It leaves when the broker is expected to have room. Requests are also spread evenly over the
-        time that an answer takes: those that left together are answered together, and so would
-        leave together again, each with next to nothing, and none for as long as an answer takes.
-        While more than half of the places are free there is no such wait.
+        Such a request leaves when the broker is expected to have room. Requests are also spread
+        evenly over the time that an answer takes: those that left together are answered together,
+        and so would leave together again, each with next to nothing, and none for as long as an
+        answer takes. While more than half of the places are free there is no such wait.
         """
         state = self.state(node_id)
         places, at_ns = state.window.partial_limit, now_ns
@@ -190,11 +185,9 @@ class Nodes:
         return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
 
     def responds(self, node_id: int, now_ns: int) -> bool:
-        """True if records may be kept for this broker: it is not known dead, nor too slow.
-
-        Too slow is: to connect, to answer now, or in its last answer. One that is throttled (a
-        quota is used up) is waited for no longer than that. Begins to connect if need be.
-        """
+        """True if records may be kept for this broker: it is not known to be dead, nor too slow to
+        connect, to answer now, or in its last answer. A broker that throttles this client counts as
+        too slow only once it does so for as long. Begins to connect if need be."""
         state, network = self.state(node_id), self._network
         if network.ready(node_id):
             state.lost, state.connecting_ns = False, 0

@@ -27,7 +27,7 @@ from fairlead_kafka.producer.submission import Int32, Int64, Submission
 
 
 class Bound(NamedTuple):
-    """Records that are bound to one partition."""
+    """A span of records that are bound to one partition."""
 
     partition: int
     span: Span
@@ -108,9 +108,10 @@ class Placer:
     def _partitions(
         self, topic: TopicBuffer, submission: Submission, explicit: Int32 | None, scaled: Int64
     ) -> tuple[Int32 | None, Placement | None]:
-        """Partitions that were asked for or follow from keys, and those with the policy's choice.
+        """The partitions that were asked for or follow from keys, and the placement that has the
+        policy's choice too.
 
-        Under `late` both are the first, None if no row has a partition yet.
+        Under `late` both are the same: None if no row has a partition yet.
         """
         custom = self._settings.partitioner.custom
         assigned = assign_partitions(
@@ -132,8 +133,8 @@ class Placer:
 def _existing(
     topic: TopicBuffer, submission: Submission, refused: list[Refused]
 ) -> tuple[Int32 | None, Int64 | None]:
-    """The explicit partitions, and the rows whose partition exists (None: all). The others are
-    refused here, alone."""
+    """The explicit partitions, and the rows whose partition exists (None: all). The other rows are
+    added to `refused`."""
     explicit = submission.partitions
     if explicit is None or not len(explicit):
         return None, None
@@ -166,7 +167,8 @@ def _split_unkeyed(
 
 
 def _by_runs(submission: Submission, runs: Runs, ends: Sums) -> list[Bound]:
-    """Runs of consecutive records; `ends` is the prefix sum of the records' sizes."""
+    """The records bound to partitions by runs of consecutive records; `ends` is the prefix sum of
+    their sizes."""
     bound, start = [], 0
     for partition, stop in runs:
         bound.append(Bound(partition, Span(submission, ends, start, stop), True))
@@ -177,7 +179,8 @@ def _by_runs(submission: Submission, runs: Runs, ends: Sums) -> list[Bound]:
 def _by_groups(
     submission: Submission, placement: Int32, kept: Int64 | None, assigned: Int32 | None, partition_count: int
 ) -> list[Bound]:
-    """One partition after the other, each partition's records in their order of arrival."""
+    """The records bound to one partition after the other, each partition's in their order of
+    arrival."""
     order, bounds = counting_sort(placement if kept is None else placement[kept], partition_count)
     if kept is not None:
         order = kept[order]

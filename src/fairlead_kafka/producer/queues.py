@@ -31,11 +31,10 @@ from fairlead_kafka.records import Compression, Slice
 
 
 class Batch:
-    """Records of one partition that are sent together, and again together if need be.
-
-    It is encoded when it is first sent; its bytes then stay as they are, so that a retry repeats
-    them. They change only when it gets another epoch and sequence (`restamp`), or when it is split.
-    """
+    """Records of one partition that are sent together, and together again if need be. A batch is
+    encoded when it is first sent; its bytes then stay as they are, so that a retry repeats them.
+    They change only when the batch gets another epoch and sequence (`restamp`), or when it is
+    split."""
 
     __slots__ = (
         "attempts", "base_sequence", "bound_bytes", "buffer", "count", "created_ns", "last_error",
@@ -97,7 +96,7 @@ class Batch:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of buffer.memory that its records hold."""
+        """Bytes of buffer.memory that the batch's records hold."""
         return sum([piece.held_bytes for piece in self.pieces])
 
     def fire(self, trigger: BatchTrigger) -> None:
@@ -110,7 +109,7 @@ class Batch:
             self.pieces, self.buffer = [], None
 
     def slices(self) -> list[Slice]:
-        """Its records as `records.encode` takes them."""
+        """The batch's records as slices, as `records.encode` takes them."""
         return [Slice(piece.submission.source, piece.start, piece.stop, piece.order) for piece in self.pieces]
 
     def __str__(self) -> str:
@@ -163,13 +162,13 @@ class PartitionQueue:
 
     @property
     def waits(self) -> bool:
-        """True if there is anything to send."""
+        """True if the queue has anything to send: batches to be sent again, or records."""
         return bool(self.retries) or self.records.count > 0
 
     @property
     def full(self) -> bool:
-        """True if something need not linger: a batch to be sent again, as much as a batch takes, or
-        what the policy has left behind."""
+        """True if something need not linger: a batch to be sent again, records enough for a batch,
+        or an open batch that the policy does not fill any more."""
         return bool(self.retries) or self.closed_bytes > 0 or self.batch_bytes >= self.topic.batch_limit_bytes
 
     @property
@@ -191,7 +190,7 @@ class PartitionQueue:
         return -self._scaled(self.records.size_bytes - self.closed_bytes) % limit if limit else 0
 
     def close(self) -> None:
-        """Close the open batch: no more records will join it soon, so it does not linger."""
+        """Close the open batch, so that it does not linger: no more records will join it soon."""
         self.closed_bytes = self.records.size_bytes
         self.changed()
 
@@ -203,7 +202,7 @@ class PartitionQueue:
     def cut(self, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
         """Cut a batch: records that fit `room_bytes`, then unbound ones that fit `unbound_bytes`.
 
-        Sizes are before compression. One record of each at least, if there are any to be taken.
+        Sizes are before compression. At least one record of each kind that waits is taken.
         """
         sources = [(self.records, room_bytes)] if room_bytes > 0 or unbound is None else []
         sources += [] if unbound is None else [(unbound, unbound_bytes)]
@@ -224,7 +223,7 @@ class PartitionQueue:
 
     @hook("producer: a batch goes back into its queue")
     def put_back(self, batch: Batch) -> None:
-        """Queue a batch to be sent again, before all that was first sent after it."""
+        """Queue a batch to be sent again, in front of all batches that were first sent after it."""
         batch.fire(BatchTrigger.PUT_BACK)
         retries = self.retries
         position = 0
@@ -245,7 +244,7 @@ class PartitionQueue:
         self.changed()
 
     def count_batches(self) -> int:
-        """Number of batches that wait, as of batch.size."""
+        """Number of batches of batch.size that the queue holds."""
         limit = self.topic.batch_limit_bytes
         if not limit:
             return self.records.count + len(self.retries)
@@ -259,7 +258,8 @@ class PartitionQueue:
         return int(size_bytes * self.topic.ratio) if self.topic.compressed else size_bytes
 
     def changed(self) -> None:
-        """Update the count of queued batches, for policies (`TopicLoad.queued_batches`)."""
+        """Update this partition's count of queued batches, which policies read
+        (`TopicLoad.queued_batches`)."""
         self.topic.queued_batches[self.partition] = self.count_batches()
 
     def check(self, incomplete: Sequence[Batch]) -> None:
@@ -337,8 +337,8 @@ class _Unready:
 
 
 class TopicBuffer:
-    """One topic's records that wait. Partitions cost nothing until they have records: their queues
-    are made on first use."""
+    """One topic's records that wait. A partition's queue is made when its first record comes, so
+    partitions without records cost nothing."""
 
     __slots__ = (
         "batch_limit_bytes",
@@ -400,11 +400,13 @@ class TopicBuffer:
 
     @property
     def ratio(self) -> float:
-        """Estimated compressed share of a batch's size, with a margin; 1 without compression."""
+        """Estimated compressed size of a batch as a share of its size before (0 to 1), with a
+        margin; 1 without compression."""
         return self.compression_ratio * COMPRESSION_MARGIN if self.compressed else 1.0
 
     def refresh(self, metadata: TopicMetadata, version: int) -> None:
-        """Follow the metadata: the number of partitions and their leaders."""
+        """Take over the number of partitions and their leaders from the metadata, of which
+        `version` is known."""
         self.metadata_version = version
         if (
             metadata is self.metadata
@@ -430,8 +432,8 @@ class TopicBuffer:
     def most_bytes(self, records: SpanQueue, parts: int) -> int:
         """Bytes of `records` for one batch, before compression, if `parts` are to fit a request.
 
-        At most batch.max.size, at least batch.size. It allows for what many records take in one
-        batch beyond their sizes.
+        At most batch.max.size, at least batch.size. The bytes that many records take in one batch
+        beyond their sizes are allowed for.
         """
         limit = self.batch_limit_bytes
         coalesced = min(
@@ -452,7 +454,8 @@ class TopicBuffer:
         return queue
 
     def room_bytes(self, partition: int) -> int:
-        """See `TopicLoad.room_bytes`."""
+        """Bytes of records that the partition's open batch has room for; see
+        `TopicLoad.room_bytes`."""
         queue = self.queues[partition]
         return 0 if queue is None else queue.room_bytes()
 

@@ -15,7 +15,8 @@ from fairlead_kafka.wire import ApiKey
 
 
 class Reaction(IntEnum):
-    """Reactions from the mildest to the gravest; of an answer's codes the gravest counts."""
+    """Reactions to error codes of coordinators, from the mildest to the gravest. Of several codes
+    in an answer, the gravest reaction counts."""
 
     DONE = 0
     """The request was carried out."""
@@ -96,7 +97,7 @@ def reaction(api_key: ApiKey, code: int) -> Reaction:
 
 
 def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
-    """The gravest reaction to any of `codes`, and the code it comes from."""
+    """The gravest reaction to any of `codes`, and the code that it is to."""
     return max(
         ((reaction(api_key, code), code) for code in codes),
         key=lambda each: each[0],
@@ -105,5 +106,5 @@ def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
 
 
 def code_of(error: Exception) -> int:
-    """The code that a broker answered with, NONE for an error of another kind."""
+    """The error code of a BrokerError; NONE for an error of another kind."""
     return error.code if isinstance(error, BrokerError) else ErrorCode.NONE

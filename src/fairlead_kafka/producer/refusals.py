@@ -19,7 +19,8 @@ from fairlead_kafka.wire.messages import ProduceResponse
 
 
 def refusal(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResponse) -> Exception:
-    """The error for the batch as a whole; `entry` is its part of the Produce response."""
+    """The error for a batch that a broker refused with `code`; `entry` is the batch's part of the
+    Produce response."""
     said = entry.error_message or policy(code).meaning
     if code == ErrorCode.MESSAGE_TOO_LARGE:
         size = batch.uncompressed_bytes or BATCH_OVERHEAD_BYTES + batch.size_bytes

@@ -21,10 +21,11 @@ class Remainders:
     `LOOK_BYTES`.
 
     A batch refers to rows of a submission's columns, and these stay whole as long as one of their
-    records waits. With keys and one slow broker of three, a third of each chunk of single records
-    waits, and the memory of three times as many records would be held. Once half of a submission or
-    less still waits, that is copied out: each record once for each halving, so twice at the most on
-    average. The pieces of a table are left alone: they share its columns, which are the caller's.
+    records waits. (With keys and one slow broker of three, a third of each chunk of single records
+    waits, and the memory of three times as many records would be held.) Once half of a submission
+    or less still waits, the waiting records are copied out: once for each halving, so each at most
+    twice on average. The pieces of a table are left alone: they share its columns, which are the
+    caller's.
     """
 
     def __init__(self, ledger: Ledger, schedule: Schedule) -> None:
@@ -49,8 +50,8 @@ class Remainders:
 
 
 def copy_out(submissions: set[Submission], batches: Iterable[Batch], spans: Iterable[Span]) -> None:
-    """Copy out what waits of these submissions, all of it in `batches` and `spans`; those with
-    records elsewhere are left as they are."""
+    """Copy out the waiting records of these submissions, if all of them are in `batches` and
+    `spans`; a submission with records elsewhere is left as it is."""
     places: dict[Submission, list[tuple[Int64, Callable[[int], None]]]] = {}
     for batch in batches:
         for number, piece in enumerate(batch.pieces):

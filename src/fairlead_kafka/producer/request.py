@@ -20,7 +20,8 @@ class Request:
         self.size_bytes = 0
 
     def add(self, batch: Batch, *, idempotent: bool) -> None:
-        """Add a batch, which is in flight from now on; if it is new, give it its sequence."""
+        """Add a batch, which counts as in flight from now on. If it is new and the producer
+        `idempotent`, it gets its sequence."""
         queue = batch.queue
         if not batch.serial:
             batch.serial = queue.sent_records + 1

@@ -43,7 +43,7 @@ class Schedule:
         """Nothing lingers: flushing, closing, or someone waits for memory."""
 
     def place(self, queue: PartitionQueue, now_ns: int) -> None:
-        """Put `queue`, which something happened to, where its state now belongs."""
+        """Move `queue`, which has changed, to the structure where its present state belongs."""
         self._leave(queue)
         if not queue.waits:
             self.active.pop(queue, None)
@@ -77,14 +77,13 @@ class Schedule:
             self.place(queue, now_ns)
 
     def lingers(self, queue: PartitionQueue, now_ns: int) -> bool:
-        """True if records of the queue that were never sent and fill no batch are to wait for more."""
+        """True if records of the queue that were never sent and fill no batch are to wait for
+        more."""
         return not (self.hurry or queue.records.oldest_ns + queue.topic.linger_ns <= now_ns)
 
     def due_bytes(self, queue: PartitionQueue, now_ns: int) -> int:
-        """Bytes of its records never sent that may leave, before compression: all of them.
-
-        While an open batch lingers it is only the full batches, if there are any.
-        """
+        """Bytes, before compression, of the queue's records that may be sent for the first time:
+        all of them, or, while the open batch lingers, those of full batches."""
         topic, size_bytes = queue.topic, queue.records.size_bytes
         full_bytes = max(
             queue.closed_bytes,
@@ -93,7 +92,7 @@ class Schedule:
         return full_bytes if full_bytes > 0 and self.lingers(queue, now_ns) else size_bytes
 
     def park(self, queue: PartitionQueue) -> None:
-        """Leave the queue alone until `place` is called for it."""
+        """Keep the queue out of the schedule until `place` is called for it."""
         self._leave(queue)
         queue.state = QueueState.PARKED
 
@@ -135,7 +134,7 @@ class Schedule:
                 self.place(queue, now_ns)
 
     def next_ns(self) -> int | None:
-        """When `advance` has something to do."""
+        """Monotonic time, ns, at which `advance` has something to do; None: at no time."""
         return self._timers[0][0] if self._timers else None
 
     def check(self, queues: Iterable[PartitionQueue]) -> None:

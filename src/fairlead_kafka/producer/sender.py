@@ -66,13 +66,15 @@ class Sender:
         self._now_ns = now_ns
 
     def next_ns(self) -> int | None:
-        """When `send_ready` has something to do if nothing happens before."""
+        """Monotonic time, ns, at which `send_ready` has something to do if nothing happens before;
+        None: at no time."""
         return self._drain.next_ns
 
     # Sending
 
     def send_ready(self, now_ns: int, wall_ms: int) -> None:
-        """Send all that can be sent to nodes that can take it; begin to connect to the others."""
+        """Send all batches that can be sent to nodes that can take them, and begin to connect to
+        the others."""
         self._drain.next_ns = None
         identity = self._identity
         if identity.bump_wanted and identity.state is IdentityState.READY and not identity.transactional:
@@ -152,7 +154,8 @@ class Sender:
     def _read(
         self, node_id: int, response: ProduceResponse, topics: dict[str, tuple[_TopicData, dict[int, Batch]]]
     ) -> None:
-        """Take a Produce response apart; a batch that it does not mention is as good as lost."""
+        """Complete the batches of a Produce request by its response; a batch that the response does
+        not mention is treated as one without an answer."""
         metadata = self._network.metadata
         endpoints = response.node_endpoints
         if endpoints:
@@ -220,7 +223,8 @@ class Sender:
 
     @hook("producer: a request was lost")
     def _lost(self, batch: Batch, error: Exception) -> None:
-        """Called when no answer came: the batch may have been written or not."""
+        """Called when no answer for the batch came, for `error`: the batch may have been written or
+        not."""
         batch.last_error, batch.maybe_written = error, True
         if self._may_retry(batch) and not isinstance(error, UnsupportedVersion):
             self._retry(batch)
@@ -266,7 +270,9 @@ class Sender:
         maybe_written: bool,
         refused: Sequence[tuple[Piece, Exception]] = (),
     ) -> None:
-        """Fail a batch. A gap in sequences needs a new epoch; a possible one is watched."""
+        """Fail a batch with `error`. If it was not written there is a gap in the sequences, which
+        needs a new epoch; if it may have been (`maybe_written`), later batches wait until that is
+        known."""
         queue = batch.queue
         if not batch.done:
             self._network.events.log(BATCH_FAILED, queue.topic.name, queue.partition, batch.count, error)
@@ -308,7 +314,8 @@ class Sender:
         )
 
     def fail_bound(self, error: Exception, node_id: int | None = None) -> dict[str, int]:
-        """Fail the records that have a partition and are in no batch yet; how many, by topic.
+        """Fail the records that have a partition and are in no batch yet, and return how many they
+        were, by topic.
 
         `node_id`: only those of the partitions that this broker leads; None: all.
         """
@@ -321,14 +328,16 @@ class Sender:
         return failed
 
     def refuse(self, batch: Batch, error: Exception) -> None:
-        """Fail a batch that its broker will not take, for it does not accept this client."""
+        """Fail a batch that its broker will not take, for the broker does not accept this
+        client."""
         if not batch.in_flight:
             batch.queue.remove(batch)
             self.fail(batch, error, maybe_written=batch.attempts > 0)
             self._looked_at(batch.queue)
 
     def why_waiting(self, queue: PartitionQueue, batch: Batch | None = None) -> str:
-        """Why a batch of the queue, or (None) what is in none yet, is not delivered."""
+        """Why a batch of the queue, or (None) its records that are in no batch yet, are not
+        delivered, in words."""
         if batch is not None and batch.in_flight:
             return f"a request for them is still unanswered ({self._network.trouble()})"
         if batch is not None and batch.last_error is not None:

@@ -58,7 +58,7 @@ class ProducerSettings(NamedTuple):
 
     @property
     def unknown_topic_ns(self) -> int:
-        """How long records wait for metadata, ns: max.block.ms, delivery.timeout.ms at most."""
+        """How long records wait for metadata, ns: max.block.ms, but delivery.timeout.ms at most."""
         return min(self.max_block_ns, self.delivery_timeout_ns)
 
     @property

@@ -17,11 +17,9 @@ from fairlead_kafka.producer.submission import Int32, Int64
 class Share:
     """Bytes of buffer.memory held by bound records, waiting or in flight, by broker.
 
-    They are counted per batch and submission.
-
-    Records without key or partition are not counted under `late`: they go where there is room.
-    Partitions without a leader count as one broker. While no other broker has had any traffic,
-    nothing is refused: then there is nobody to protect.
+    Records without key or partition are not counted under `late`: they go to brokers with room.
+    Partitions without a leader count as one broker. While no other broker has had any traffic
+    nothing is refused, for there is no other broker's share to protect.
     """
 
     def __init__(self, limit_bytes: int | None, total_bytes: int) -> None:
@@ -36,14 +34,15 @@ class Share:
         return self._held.get(node_id, 0)
 
     def bound(self, queue: PartitionQueue, size_bytes: int) -> None:
-        """Count bytes of records that were bound to the queue's partition; negative: completed."""
+        """Count bytes of records that were bound to the queue's partition; negative for records
+        that are completed."""
         if self.limit_bytes is not None:
             self._follow(queue)
             queue.held_bytes += size_bytes
             self._held[queue.held_for] = self._held.get(queue.held_for, 0) + size_bytes
 
     def completed(self, batch: Batch) -> None:
-        """Uncount a batch whose records are delivered or failed."""
+        """Subtract the bytes of a batch whose records are delivered or failed."""
         self.bound(batch.queue, -batch.bound_bytes)
 
     def leaders_changed(self, topics: Iterable[TopicBuffer]) -> None:
@@ -59,8 +58,8 @@ class Share:
         """Rows that find no room in the share of their partition's leader, with the error for them.
 
         `partitions` int32[n] and `sizes` int64[n] are of all rows; `rows` are those to be bound,
-        None: all. Once a row is too much, so are the later ones for the same broker, that order
-        holds.
+        None: all. Once a row finds no room, all later rows for the same broker are refused too, so
+        that order holds.
         """
         if self.limit_bytes is None:
             return []
@@ -85,7 +84,8 @@ class Share:
             queue.held_for = leader
 
     def check(self, topics: Iterable[TopicBuffer], batches: Iterable[Batch]) -> None:
-        """Raise CheckFailed unless held is what queues and `batches` hold, those not completed."""
+        """Raise CheckFailed unless the bytes counted are those that the queues of `topics` and the
+        incomplete `batches` hold."""
         if self.limit_bytes is None:
             same("bytes held by broker", self._held, {})
             return

@@ -55,8 +55,8 @@ class Span:
         return Piece(self.submission, start, stop, self.order, ends[stop] - ends[start])
 
     def move(self, first_row: int) -> None:
-        """Note that the submission has a new source, in which these rows follow each other from
-        `first_row` on (`Submission.move`)."""
+        """Note that the submission has a new source, in which this span's rows lie one after the
+        other from `first_row` on (`Submission.move`)."""
         self.ends = prefix_sums(np.diff(np.asarray(self.ends[self.start : self.stop + 1])))
         self.start, self.stop, self.order, self.first_row = 0, self.stop - self.start, None, first_row
 
@@ -76,12 +76,12 @@ class SpanQueue:
 
     @property
     def oldest_ns(self) -> int:
-        """When the first of the waiting records was submitted."""
+        """Monotonic time, ns, at which the first of the waiting records was submitted."""
         return self.spans[0].submission.created_ns
 
     @property
     def next_bytes(self) -> int:
-        """Size of the first record."""
+        """Bytes of the first record, before compression."""
         span = self.spans[0]
         return span.ends[span.start + 1] - span.ends[span.start]
 

@@ -46,12 +46,12 @@ class Delivery(Protocol):
     """Receiver of the results of one submission; rows are numbered as the user submitted them."""
 
     def complete(self, completed: CompletedRows) -> Calls | None:
-        """Called once for each row. Returns what to call, outside the step, for delivery callbacks;
-        None if there are none."""
+        """Called once for each row, with the results of some rows. Returns what to call, outside
+        the machine's step, for delivery callbacks; None if there are none."""
 
 
 class Rows(NamedTuple):
-    """Records of one submission, and where in a table they are, if they are a piece of one."""
+    """Records of one submission, and, if they are a piece of a table, where in it they are."""
 
     columns: RecordColumns
     partitions: Int32 | None = None
@@ -122,11 +122,8 @@ class Submission:
         return self.source is self.columns and 0 < 2 * self.reserved_bytes <= self.source_bytes
 
     def move(self, source: RecordColumns, rows: Int64) -> None:
-        """Use a new `source`, which has rows `rows` of the old one: all that are not completed.
-
-        From now on they are completed in its order, without another: `start` and `stop` count in
-        it.
-        """
+        """Use a new `source`, which has the rows `rows` of the old one: all that are not completed.
+        From now on `start` and `stop` of `complete` count in the new source."""
         self.moved = rows if self.moved is None else self.moved[rows]
         self.source = self.columns = source
         self.source_bytes = self.reserved_bytes
@@ -144,7 +141,8 @@ class Submission:
         log_append_ms: int,
         error: Exception | None,
     ) -> tuple[int, Calls | None]:
-        """Complete rows `order[start:stop]` of the source; the bytes freed, and what to call."""
+        """Complete rows `order[start:stop]` of the source. Returns the bytes of buffer.memory that
+        are freed, and the delivery callbacks to call."""
         self.rows -= stop - start
         freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
         self.reserved_bytes -= freed
@@ -171,7 +169,7 @@ class Intake(Protocol):
 
 
 class Wake(NamedTuple):
-    """Operation: look into the intake."""
+    """Operation: look for submissions in the intake. It has no answer."""
 
 
 class Flush(NamedTuple):
@@ -184,8 +182,8 @@ class Flush(NamedTuple):
 
 
 class PartitionsFor(NamedTuple):
-    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after
-    `timeout_ns` (None: max.block.ms)."""
+    """Operation: answered with the topic's list of `core.metadata.PartitionMetadata`, or with
+    TimedOut after `timeout_ns` nanoseconds (None: max.block.ms)."""
 
     completion: Completion[list[PartitionMetadata]]
     topic: str
@@ -201,15 +199,16 @@ class Undelivered(NamedTuple):
 
 
 class ReportUndelivered(NamedTuple):
-    """Answered with `Undelivered` of one topic, or of all (None)."""
+    """Operation: answered with `Undelivered` of one topic, or of all (None)."""
 
     completion: Completion[Undelivered]
     topic: str | None
 
 
 class Stop(NamedTuple):
-    """Fail what was not delivered and close the connections; answered with the records given up:
-    dict topic -> count."""
+    """Operation: fail all incomplete records and close the connections. Answered with how many
+    records were given up: {topic: count}. The last push of metrics may take `push_ns`
+    nanoseconds."""
 
     completion: Completion[dict[str, int]]
     reason: str
@@ -218,12 +217,11 @@ class Stop(NamedTuple):
 
 
 class InitTransactions(NamedTuple):
-    """Get id and epoch for the transactional id, which fences older producers and ends what they
-    left open. Answered with None.
+    """Operation: get producer id and epoch for the transactional id, which fences older producers
+    and ends a transaction that they left open. Answered with None.
 
     Operations with a deadline are answered with TimedOut when it passes, and go on all the same.
-    `again`: the same operation was asked for before and nobody waited for its answer, so it may
-    have ended meanwhile.
+    `again`: the same operation was submitted before and timed out, so it may have ended meanwhile.
     """
 
     completion: Completion[None]
@@ -232,7 +230,7 @@ class InitTransactions(NamedTuple):
 
 
 class BeginTransaction(NamedTuple):
-    """Begin a transaction, to which later submissions belong. Answered with None."""
+    """Operation: begin a transaction, to which later submissions belong. Answered with None."""
 
     completion: Completion[None]
 
@@ -272,9 +270,9 @@ class PrepareTransaction(NamedTuple):
 
 
 class LeaveTransaction(NamedTuple):
-    """Leave the transaction before the producer ends: let a commit or an abort that is under way
-    end, abort a transaction that is open. Answered with True if there was one to abort, otherwise
-    False."""
+    """Operation: leave the transaction before the producer ends. A commit or abort that is under
+    way is waited for; an open transaction is aborted. Answered with True if there was one to abort,
+    otherwise False."""
 
     completion: Completion[bool]
     deadline_ns: int

@@ -28,7 +28,8 @@ Waiting = InitTransactions | SendOffsets | EndTransaction | PrepareTransaction |
 
 
 class Call:
-    """A call that is under way, and the operations that wait for it: none if all have timed out."""
+    """A call that is under way, and the operations that wait for its end: none if all have timed
+    out."""
 
     __slots__ = ("name", "waiters")
 
@@ -38,7 +39,8 @@ class Call:
 
 
 class Calls:
-    """One call that changes the state, and the offsets to be sent, in their order of arrival."""
+    """The call under way that changes the transaction's state, and the calls with offsets to be
+    sent, in their order of arrival."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -61,12 +63,12 @@ class Calls:
             self._answer(call, error, value)
 
     def finish_offsets(self) -> None:
-        """Answer the oldest call with offsets: they are in the transaction."""
+        """Complete the oldest call with offsets: they are part of the transaction now."""
         if self.offsets:
             self._answer(self.offsets.popleft()[1], None)
 
     def fail_offsets(self, error: Exception) -> None:
-        """Fail all calls with offsets."""
+        """Fail all calls with offsets, with `error`."""
         while self.offsets:
             self._answer(self.offsets.popleft()[1], error)
 
@@ -76,14 +78,15 @@ class Calls:
         self.fail_offsets(error)
 
     def expire(self, now_ns: int, lateness: Callable[[str], Exception]) -> None:
-        """Fail operations that have timed out; their calls go on."""
+        """Fail with TimedOut the operations whose time is up; their calls go on. `lateness(...)`
+        gives the error's text."""
         for call in list(self._all()):
             for operation in [each for each in call.waiters if each.deadline_ns <= now_ns]:
                 call.waiters.remove(operation)
                 self.refuse(operation, lateness(call.name))
 
     def deadline_ns(self) -> int | None:
-        """When the next operation times out; None: none waits."""
+        """Monotonic time, ns, at which the next operation times out; None: none waits."""
         return min((each.deadline_ns for call in self._all() for each in call.waiters), default=None)
 
     def refuse(self, operation: TransactionOperation, error: Exception) -> None:

@@ -7,8 +7,8 @@ from fairlead_kafka.base.ids import TopicPartition
 
 
 class TransactionPartitions:
-    """Each partition is in one of three sets: `wanted`, to be asked for; asked for; `added`, in
-    which batches may go out."""
+    """The partitions of a transaction, each in one of three sets: `wanted`, to be added by a
+    request; those that a request under way asks for; and `added`, to which batches may be sent."""
 
     def __init__(self) -> None:
         self.wanted: dict[TopicPartition, None] = {}
@@ -17,28 +17,30 @@ class TransactionPartitions:
         self._released: list[TopicPartition] = []
 
     def use(self, partition: TopicPartition) -> None:
-        """Have a partition added, for which a batch was begun, unless it is."""
+        """Note that a batch was begun for a partition: it has to be added, unless it is added
+        already."""
         if partition not in self.added and partition not in self._asked:
             self.wanted[partition] = None
 
     def add(self, partition: TopicPartition) -> None:
-        """Count a partition as added: its first batch does that."""
+        """Count a partition as added without a request: its first batch adds it (KIP-890)."""
         self.added[partition] = None
 
     def ask(self) -> list[TopicPartition]:
-        """The partitions to ask for now; they count as asked for."""
+        """The partitions for a request to add now; they count as asked for."""
         self._asked, self.wanted = self.wanted, {}
         return list(self._asked)
 
     def answered(self, *, added: bool) -> None:
-        """Move what was asked for to `added`, or drop it if the coordinator refused."""
+        """Move the partitions asked for to `added`, or, if the coordinator refused (`added` is
+        false), drop them."""
         asked, self._asked = self._asked, {}
         if added:
             self.added.update(asked)
             self._released += asked
 
     def take_released(self) -> list[TopicPartition]:
-        """The partitions added since the last call."""
+        """Take the partitions that were added since the last call."""
         released, self._released = self._released, []
         return released
 

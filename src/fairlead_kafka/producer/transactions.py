@@ -72,10 +72,8 @@ _LOST = (_S.ABORTABLE_ERROR, _S.ABORTING, _S.FATAL_ERROR)
 
 
 class Transactions:
-    """A producer's transactions. Without a transactional id it allows everything and costs nothing.
-
-    `quiet()` tells whether every record is completed and no batch on the wire.
-    """
+    """A producer's transactions. Without a transactional id every batch may be sent at any time.
+    `quiet()` is true if every record is completed and no batch in flight."""
 
     def __init__(
         self,
@@ -133,8 +131,8 @@ class Transactions:
             self._partitions.use(TopicPartition(topic, partition))
 
     def may_send(self, topic: str, partition: int) -> bool:
-        """False until the partition is part of the transaction at its coordinator; then
-        `take_released` names it."""
+        """True if a batch of the partition may be sent: the partition is part of the transaction at
+        its coordinator, or need not be. Once that changes, `take_released` names the partition."""
         if self.transactional_id is None or self._by_epoch:
             return True
         return (topic, partition) in self._partitions.added
@@ -153,13 +151,14 @@ class Transactions:
         return self.state in (_S.COMMITTING, _S.PREPARING)
 
     def refusal(self) -> Exception | None:
-        """The error for records submitted now; None: they are taken."""
+        """The error for records that are submitted now; None: records are accepted."""
         if not self.transactional or self.state in _COMMITTABLE:
             return None
         return self.losses() or UsageError("no transaction is open; call begin_transaction before sending")
 
     def losses(self) -> Exception | None:
-        """The error for records not sent yet (in FATAL_ERROR: for all); None: they go on."""
+        """The error for records that were not sent yet (in FATAL_ERROR: for all records); None:
+        they are sent."""
         return self.error if self.state in _LOST else None
 
     def failed(self, error: Exception) -> None:
@@ -174,12 +173,12 @@ class Transactions:
             self._fail(error)
 
     def trouble(self) -> str:
-        """Why the coordinator has not done yet what it was asked for."""
+        """Why the coordinator has not done yet what it was asked for, in words."""
         problem = self._coordinators.problem
         return self._network.trouble() if problem is None else f"last problem: {problem}"
 
     def operate(self, operation: TransactionOperation) -> None:
-        """Take an operation: begin it, join it to the same one under way, or refuse it."""
+        """Begin an operation, have it wait for the same one that is under way, or refuse it."""
         if not self.transactional:
             self._calls.refuse(
                 operation,
@@ -195,14 +194,16 @@ class Transactions:
             self._serve[type(operation)](operation)
 
     def advance(self, now_ns: int) -> None:
-        """Go on with what is under way, begin what is next, and tell those whose time is up."""
+        """Go on with the call under way, begin the next one, and fail operations whose time is
+        up."""
         self._scripts.advance(now_ns)
         while not self._busy and self._begin_next():
             self._scripts.advance(now_ns)
         self._calls.expire(now_ns, self._lateness)
 
     def deadline_ns(self) -> int | None:
-        """When `advance` has something to do if nothing happens."""
+        """Monotonic time, ns, at which `advance` has something to do if nothing happens before;
+        None: at no time."""
         return min(
             (due for due in (self._scripts.deadline_ns(), self._calls.deadline_ns()) if due is not None),
             default=None,
@@ -214,7 +215,7 @@ class Transactions:
         return self._partitions.take_released()
 
     def close(self, error: Exception) -> None:
-        """Fail everything under way with `error`, as the producer ends."""
+        """Fail all calls with `error`, as the producer ends."""
         if self.state is not TransactionState.FATAL_ERROR:
             self._end_with(error)
 

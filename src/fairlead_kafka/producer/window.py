@@ -100,7 +100,7 @@ class Window:
         return self.limit if self._alone_wanted else max(self.limit, min(2, self.most))
 
     def sent(self, depth: int) -> None:
-        """Note that a request was sent; with it `depth` are in flight."""
+        """Note that a request was sent; `depth` requests are in flight now, it included."""
         if depth == self._trying:
             self.limit = depth - 1
 
@@ -196,10 +196,11 @@ class Window:
 
 
 def _places(useful: float) -> int:
-    """`useful` as whole requests: rounded, because requests sent in one go wait for each other.
+    """The requests that a broker should be allowed, given that `useful` were of use: rounded,
+    because requests sent in one go wait for each other.
 
-    But two only from 1.75. A broker that serves one at a time, sent a second request at any moment
-    of the first one's service, takes one and a half times as long for it on average, which comes
-    out at 1.6.
+    Below 1.75 it is 1, though: a broker that serves one request at a time, and is sent a second one
+    at any moment of the first one's service, takes one and a half times as long for it on average,
+    which gives a `useful` of 1.6.
     """
     return 1 if useful < 1.75 else round(useful)

@@ -112,7 +112,7 @@ def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
 
 
 def _plain(name: str, array: pa.Array) -> pa.Array:
-    """Convert a binary-like array to a binary or string array with offsets. InvalidRecord for any
+    """A binary-like array as a binary or string array with offsets. Raises InvalidRecord for any
     other array."""
     types, kind = pa.types, array.type
     if types.is_fixed_size_binary(kind) or types.is_binary_view(kind):
@@ -247,6 +247,6 @@ def _partitions(array: pa.Array) -> Int32 | None:
 
 
 def pooled(size_bytes: int) -> Bytes:
-    """Memory of Arrow's pool, which keeps pages that were freed: fresh pages for each answer were
-    half the time of decoding it."""
+    """Memory of `size_bytes` from Arrow's pool, which keeps pages that were freed: fresh pages for
+    each answer were half the time of decoding it."""
     return np.frombuffer(pa.allocate_buffer(size_bytes), np.uint8) if size_bytes else np.empty(0, np.uint8)

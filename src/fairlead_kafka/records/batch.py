@@ -124,8 +124,8 @@ def verify(data: Data, header: BatchHeader) -> None:
 def records_of(
     data: Data, header: BatchHeader, limit_bytes: int = INFLATED_BATCH_MAX_BYTES
 ) -> tuple[Bytes, int, int]:
-    """The record bytes of a batch, inflated if need be: an array, and where in it they start and
-    stop."""
+    """The record bytes of a batch, inflated if it is compressed: an array, and where in it they
+    start and stop. Raises DecodeError for garbage, `faults.InflatesTooFar` beyond `limit_bytes`."""
     array = as_array(data)
     begin = header.position + HEADER_SIZE_BYTES
     if not header.codec:
@@ -184,8 +184,8 @@ def assign(
 def restamp(
     batch: bytearray | memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int
 ) -> None:
-    """Give the one batch in `batch` (writable) another producer's identity and sequence, and the
-    CRC to match."""
+    """Write into the one batch in `batch` (writable) another producer's id, epoch and base
+    sequence, and the CRC to match."""
     _PRODUCER.pack_into(batch, PRODUCER_ID, producer_id, producer_epoch, base_sequence)
     stamp_crc(batch, np.frombuffer(batch, np.uint8), 0, _batch_size(batch))
 

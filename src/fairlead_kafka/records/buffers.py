@@ -40,7 +40,7 @@ def repeated_text(text: str, count: int) -> pa.Array:
 
 
 def bitmap(valid: Bools | None) -> pa.Buffer | None:
-    """Arrow's validity buffer; None for None."""
+    """Arrow's validity buffer, one bit for each of `valid`; None for None, which is all valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 

@@ -113,8 +113,8 @@ def _inflate(
     declared: int | None,
     limit_bytes: int,
 ) -> memoryview:
-    """Inflate into a buffer of the declared size, or of a guess; where that is too small, into one
-    of the limit.
+    """The inflated bytes of `view`. The buffer has the declared size, or a guessed one; if that is
+    too small, `limit_bytes`.
 
     A stream may consist of several frames, so the declared size is only where to begin.
     """
@@ -141,14 +141,15 @@ def _gzip_size(view: memoryview) -> int | None:
 
 
 def _lz4_size(view: memoryview) -> int | None:
-    """The content size that an lz4 frame declares, if it does."""
+    """The content size, bytes, that an lz4 frame declares, if it does; else None."""
     if len(view) < 15 or _UINT32.unpack_from(view)[0] != _LZ4_MAGIC or not view[4] & _LZ4_HAS_SIZE:
         return None
     return int(_UINT64.unpack_from(view, 6)[0])
 
 
 def _zstd_size(view: memoryview) -> int | None:
-    """The content size that a zstd frame declares, if it does (RFC 8878, 3.1.1.1)."""
+    """The content size, bytes, that a zstd frame declares, if it does; else None (RFC 8878,
+    3.1.1.1)."""
     if len(view) < 5 or _UINT32.unpack_from(view)[0] != _ZSTD_MAGIC:
         return None
     descriptor = view[4]

@@ -204,7 +204,7 @@ def all_null(count: int) -> BinaryColumn:
 
 
 def flat_order(order: Int64 | None) -> Int64:
-    """An order, or cuts or sequences, as kernels take them: read-only int64, empty for none."""
+    """An order, cuts or sequences as kernels take them: a read-only int64 array, empty for None."""
     return _NO_INT64 if order is None else read_only(np.asarray(order, np.int64))
 
 

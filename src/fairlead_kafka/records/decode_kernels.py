@@ -59,7 +59,8 @@ class _Reader:
         self.stop = stop
 
     def varint(self, bits: int = 32) -> int:
-        """Read a zigzag varint of so many bits; a fault names where it starts."""
+        """Read a signed zigzag varint of at most `bits` bits; a fault names where the varint
+        starts."""
         begin = self.position
         unsigned = 0
         for nth in range(_BITS_OF_VARINT[bits]):
@@ -77,7 +78,8 @@ class _Reader:
         raise _Fault(faults.VARINT, begin)
 
     def field(self, least: int = -1, fault: int = faults.FIELD_LENGTH) -> tuple[int, int]:
-        """Read a length and so many bytes."""
+        """Read a length, and pass over that many bytes: (start, size), size -1 for null. A length
+        below `least`, or of more than is left, is the fault `fault`."""
         begin = self.position
         size = self.varint()
         start = self.position
@@ -128,9 +130,9 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
 
 @kernel
 def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
-    """Count the sound records from the start of `source` on, `most` of them at most, that end by byte
-    `stop`: (how many, the position after them, the offset delta of the last or -1, the fault of
-    what follows or 0).
+    """Count the sound records from the start of `source` on, `most` of them at most, that end by
+    byte `stop`: (how many, the position after them, the offset delta of the last or -1, the fault
+    of what follows or 0).
 
     Assumes 0 <= stop <= source.size.
     """
@@ -168,8 +170,8 @@ def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Byte
 
 @kernel
 def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, int]:
-    """Read batch headers from `position` on until the rows are full, the bytes end or a batch is cut
-    short; returns (rows filled, fault or 0, position of the fault or after the last batch).
+    """Read batch headers from `position` on until the rows are full, the bytes end or a batch is
+    cut short; returns (rows filled, fault or 0, position of the fault or after the last batch).
 
     Assumes rows of 13 numbers, which get the fields of `BatchHeader` in order.
     """
@@ -209,18 +211,18 @@ def decode_records(
     value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
 ) -> tuple[int, int]:  # fmt: skip
-    """Decode batches `first` to `last` of `rows` (headers, by `scan_batches`) into columns; returns a
-    fault (0: none) and its position in `source`, bytes.
+    """Decode batches `first` to `last` of `rows` (headers, by `scan_batches`) into columns; returns
+    a fault (0: none) and its position in `source`, bytes.
 
     Assumes that the batches lie within `source`, uncompressed; or, where `inflated_size` >= 0, that
     the one batch's records are the whole of `source`, of that size in bytes.
 
-    Records from `from_offset` on are appended to the columns, at `cursors`: 0 records, 1 key
-    bytes, 2 value bytes, 3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null
-    values, 8 the row at work. Columns with n + 1 offsets have their first written by the caller.
-    Columns of keys, values or headers without room are not wanted, and not filled. Headers are
-    checked and counted; `decode_headers` takes them. What says nothing may be left unwritten: keys
-    and headers before the first record that has any, and which values are valid where all are.
+    Records from `from_offset` on are appended to the columns, at `cursors`: 0 records, 1 key bytes,
+    2 value bytes, 3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null values,
+    8 the row at work. Columns with n + 1 offsets have their first written by the caller. Columns of
+    keys, values or headers without room are not wanted, and not filled. Headers are checked and
+    counted; `decode_headers` takes them. What says nothing may be left unwritten: keys and headers
+    before the first record that has any, and which values are valid where all are.
     """
     content = source.tobytes()
     wanted = [

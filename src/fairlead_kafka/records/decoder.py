@@ -161,7 +161,7 @@ def scan_rows(array: Bytes) -> Table:
 
 def verify_rows(array: Bytes, rows: Table) -> None:
     """Raise DecodeError unless the CRC-32C of every batch is that of its bytes."""
-    # Column by column: NumPy gives the GIL up to pick several at once, and a lone record waits for it.
+    # Column by column: NumPy releases the GIL to pick several, and a lone record waits for it.
     columns = [rows[:, column].tolist() for column in (_POSITION, _SIZE, _CRC)]
     for position, size, stated in zip(*columns, strict=True):
         found = crc_value(array[position + ATTRIBUTES : position + size])
@@ -199,11 +199,12 @@ def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, i
 
 
 def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], int]:
-    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed
-    ones are inflated).
+    """The rows as runs, each decoded by one kernel call, and how many rows were taken; compressed
+    batches are inflated.
 
-    The first one that inflates beyond what is taken at once is left for another call, which gets
-    none and takes it in parts.
+    A compressed batch is left for another call if `INFLATED_BATCH_MAX_BYTES` are inflated already,
+    or if it alone inflates to more. (That next call takes no rows, and the batch is then taken in
+    parts.)
     """
     if not any_attributes & COMPRESSION_MASK:
         return ([_Run(array, 0, len(rows), _NOT_INFLATED)] if len(rows) else []), len(rows)
@@ -231,7 +232,7 @@ def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], i
 
 
 class _Decoder:
-    """The columns being filled."""
+    """The columns that the kernels fill, and the position in each."""
 
     def __init__(self, rows: Table, runs: list[_Run], wants: _Wants) -> None:
         self.rows = rows
@@ -279,7 +280,7 @@ class _Decoder:
         )
 
     def _headers(self, count: int, ends: list[int]) -> HeaderColumns:
-        """The headers of all records, from each run's source."""
+        """The headers of the `count` records, decoded from each run's source."""
         _, _, _, headers, key_bytes, value_bytes, *_ = self.cursors.tolist()
         keys, values = (
             _Field(headers, key_bytes, self.wants.room),
@@ -318,7 +319,8 @@ class _Field:
         self.data = room(size_bytes)
 
     def column(self, count: int, size_bytes: int, nulls: int) -> BinaryColumn:
-        """The column as filled; its data are copied if they use little of the memory taken."""
+        """The column of the `count` items that were filled in, without validity if `nulls` is 0.
+        The data are copied if they use little of the memory taken."""
         data = self.data[:size_bytes]
         if size_bytes < len(self.data) * _TRIM_BELOW:
             data = data.copy()

@@ -27,8 +27,8 @@ def varint(number: int) -> bytes:
 
 
 def wrapped(number: int) -> int:
-    """`number` in 64 bits of two's complement, as the difference of two extreme timestamps needs
-    it."""
+    """`number` as 64 bits of two's complement hold it: the difference of two extreme timestamps can
+    need one bit more."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -39,7 +39,8 @@ def measure_records(
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, sizes: Int64,
 ) -> None:  # fmt: skip
-    """Fill `sizes` with the encoded size of each record, bytes, as `RecordColumns.sizes_bytes` has it.
+    """Fill `sizes` with the encoded size of each record, bytes, as `RecordColumns.sizes_bytes` has
+    it.
 
     Assumes that the columns have `sizes.size` records.
     """
@@ -73,16 +74,17 @@ def encode_batches(
     position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
     producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
 ) -> int:  # fmt: skip
-    """Encode records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the
-    position after the last, or -1 with nothing written beyond `out` where that is too small.
+    """Encode records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns
+    the position after the last, or -1 with nothing written beyond `out` where that is too small.
 
     Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records of
     the columns.
 
     `table` takes start, base and max timestamp of each batch. A `header_size` of 61 gives each its
     header (the CRC stays zero), its base timestamp from its first record and deltas from 0; with 0
-    the records continue a batch of `first_delta` records and `base_timestamp`. No timestamp, or -1,
-    is `create_time`."""
+    the records continue a batch of `first_delta` records and `base_timestamp`. Records without a
+    timestamp, or with -1, get `create_time`. Timestamps are milliseconds since 1970.
+    """
     for batch, (start, stop) in enumerate(bounds.reshape(-1, 2).tolist()):
         indexes = order[start:stop].tolist() if len(order) else list(range(start, stop))
         times = [create_time] * len(indexes)
@@ -124,8 +126,9 @@ def encode_batches(
 
 @kernel
 def cut_by_size(sizes: Int64, order: Int64, start: int, stop: int, room: int, limit: int, cuts: Int64) -> int:
-    """Fill `cuts` with the ends of the pieces of records `start` to `stop`; returns how many there are.
-    `records.cut` says what a piece is; `room` and `limit` are bytes, of the first and of the others.
+    """Fill `cuts` with the ends of the pieces of records `start` to `stop`; returns how many there
+    are. A piece is as `records.encoder.cut` has it; the first is of `room` bytes at most, the
+    others of `limit`.
 
     Assumes start <= stop within `order` (or `sizes`, without order) and room for stop - start + 1
     `cuts`.

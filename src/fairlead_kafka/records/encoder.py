@@ -182,7 +182,7 @@ def _bound_bytes(
     """An upper bound of the encoded bytes of records start..stop, in batches of at most
     `batch_count` records.
 
-    `timed`: timestamps may differ within a batch.
+    `timed`: timestamps may differ within a batch. Raises IndexError for records that are not there.
     """
     _check_range(columns, order, start, stop)
     sizes = columns.sizes_bytes()
@@ -191,7 +191,8 @@ def _bound_bytes(
 
 
 def _slack_bytes(batch_count: int, timed: bool) -> int:
-    """Bytes that a record may take beyond `sizes_bytes` in a batch of `batch_count` records."""
+    """Most bytes that a record may take beyond its `sizes_bytes` in a batch of `batch_count`
+    records; `timed`: timestamps may differ within the batch."""
     return (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (
         _TIMESTAMP_DELTA_BYTES if timed else 0
     )

@@ -47,7 +47,7 @@ MESSAGES: dict[int, str] = {
 
 
 def magic(found: int) -> str:
-    """The message for another magic byte than 2."""
+    """The message for a batch whose magic byte is `found`, not 2."""
     if found in (0, 1):
         return (
             f"a message set of magic {found}, from before Kafka 0.11, is not supported; only record "
@@ -57,12 +57,13 @@ def magic(found: int) -> str:
 
 
 def crc(stated: int, found: int) -> str:
-    """The message for a CRC that does not match."""
+    """The message for a batch whose CRC is `stated` while its bytes have the CRC `found`."""
     return f"a record batch is corrupt: its CRC-32C says 0x{stated:08x}, its bytes make 0x{found:08x}"
 
 
 def moved(error: DecodeError, by_bytes: int) -> DecodeError:
-    """The error with its offset moved by `by_bytes`: it counted from a part of the buffer."""
+    """The error with its offset moved by `by_bytes`: the offset was counted from a part of the
+    buffer."""
     return type(error)(str(error.args[0]).removesuffix(f" (at byte {error.offset})"), error.offset + by_bytes)
 
 

@@ -105,7 +105,8 @@ def headers_of(
 
 
 def _typed(values: pa.Array | npt.NDArray[np.generic], kind: pa.DataType) -> pa.Array:
-    """A column of the table: an Arrow array, or flags or numbers of NumPy's."""
+    """An Arrow array of type `kind` made of `values`: an Arrow array, or NumPy's bools or
+    numbers."""
     if isinstance(values, np.ndarray):
         values = arrow_array(values, pa.bool_() if values.dtype == np.bool_ else pa.int64())
     return values.cast(kind)
@@ -129,8 +130,8 @@ def _uncompressed(
 
 
 def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Microseconds since 1970; null where there is no time, or one that Python's and Spark's
-    calendars do not have."""
+    """Milliseconds since 1970 as an Arrow array of microseconds. Null where `unknown` is true, or
+    where the time is outside of Python's and Spark's calendars."""
     sound = (times_ms >= 0) & (times_ms <= _LAST_TIME_MS)
     if unknown is not None:
         sound &= ~unknown

@@ -166,7 +166,8 @@ class EncodedBatch(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction of `producer_id` that began at `first_offset` and was aborted (Fetch response)."""
+    """A transaction of `producer_id` that began at `first_offset` and was aborted (Fetch
+    response)."""
 
     producer_id: int
     first_offset: int

@@ -36,7 +36,8 @@ def columns_from_lists(
 
 
 def column_from_list(name: str, items: Sequence[bytes | None]) -> BinaryColumn:
-    """A column of the bytes (or None) in a list; `name` is theirs in the InvalidRecord for others.
+    """A column of the bytes (or None) in a list; raises InvalidRecord, which calls the items
+    `name`, for any other item.
 
     It does not use Arrow's conversion, which imports pandas where it is installed: half a second at
     the first record, and an error when the interpreter is ending.

@@ -26,10 +26,8 @@ PIECE_BYTES = 4 * MIB
 
 
 class Part(NamedTuple):
-    """`records` whole records in `source`.
-
-    `next_offset` is where the next part begins, or the offset after the batch.
-    """
+    """Some whole records of a compressed batch: the first `records` in the inflated bytes `source`.
+    `next_offset` is where the next part begins, or the offset after the batch."""
 
     source: Bytes
     records: int

@@ -37,7 +37,7 @@ def recompress(data: Data, header: BatchHeader, codec: Compression, level: int |
 
 def keep(data: Data, header: BatchHeader, kept: Bools, max_timestamp_ms: int) -> bytes:
     """The batch with those of its records that are `kept` (bool[count]), perhaps none;
-    `max_timestamp_ms` is their newest.
+    `max_timestamp_ms` (milliseconds since 1970) is the newest of their timestamps.
 
     DecodeError for garbage.
     """

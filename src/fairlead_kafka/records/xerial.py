@@ -43,10 +43,8 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
 
 
 def pieces(data: memoryview, limit_bytes: int) -> Iterator[bytearray]:
-    """The bytes in a xerial stream or a raw block, block by block; DecodeError as in `decompress`.
-
-    Each block inflates to `limit_bytes` at most.
-    """
+    """The bytes in a xerial stream or a raw block, block by block, each inflating to `limit_bytes`
+    at most. Raises DecodeError for garbage and for a larger block."""
     for start, stop in blocks(data):
         inflated = bytearray()
         _append_block(inflated, data, start, stop, limit_bytes)
@@ -75,8 +73,8 @@ def blocks(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, limit_bytes: int) -> None:
-    """Inflate the raw block `data[start:stop]` onto the end of `inflated`; the block says its size
-    first."""
+    """Inflate the raw block `data[start:stop]` onto the end of `inflated`; the block begins with
+    its inflated size. DecodeError for garbage, or beyond `limit_bytes` in all."""
     block = data[start:stop]
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))

@@ -14,12 +14,13 @@ _last: dict[Host, Callable[[], None]] = {}
 
 
 def close_at_exit(host: Host) -> None:
-    """Have `host` closed at the end of the process, if it is still there."""
+    """Have `host` closed at the end of the process, if it is still open then."""
     _hosts.add(host)
 
 
 def close_last(host: Host, close: Callable[[], None]) -> None:
-    """Have `host` closed by `close`, after all others: clients complain if a cluster ends first."""
+    """Have `host` closed by calling `close` at the end of the process, after all other hosts:
+    clients would complain if their cluster ended first."""
     _hosts.discard(host)
     _last[host] = close
 

@@ -28,7 +28,8 @@ Deliver = Callable[[Handle, Event], None]
 
 
 class Seat(Protocol):
-    """The connection that a log-in is for, as its host has it."""
+    """A connection as its log-in needs it: the peer's host, the listener, and the authenticator in
+    use."""
 
     host: str
     """The host that it leads to, as was asked for."""
@@ -39,7 +40,8 @@ class Seat(Protocol):
 
 
 def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deliver, aside: Aside) -> None:
-    """Answer `effect` by `events.Authenticated`, now or later."""
+    """Carry out `effect` on a connection, by `events.Authenticated` to `deliver`, now or, if the
+    authenticator may block, later: `aside` then runs it on a thread."""
     try:
         authenticator, ask = _asker(handle, link, effect)
     except FairleadError as error:
@@ -63,7 +65,8 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
 def _asker(
     handle: Handle, link: Seat, effect: Authenticate
 ) -> tuple[Authenticator | ServerAuthenticator, Callable[[], Authenticated]]:
-    """The authenticator for the next message of a log-in, and a function that asks it."""
+    """The authenticator for the next message of a log-in, and a function that asks it.
+    FairleadError if there is no authenticator."""
     transport = handle.transport
     if transport is None:
         raise AssertionError(f"{handle} asks for a log-in and was given no transport")
@@ -117,11 +120,9 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
 
 
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
-    """An `Aside` on threads, THREADS_MAX at once, so that a log-in that hangs delays no other.
-
-    What comes while all are taken waits; a connection has one log-in at most, so no more can wait
-    than there are connections.
-    """
+    """An `Aside` that runs work on threads, THREADS_MAX at once, so that a log-in that hangs delays
+    no other. Work that comes while all are busy waits; a connection has one log-in at most, so no
+    more can wait than there are connections."""
     waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
     lock = threading.Lock()
     threads = 0

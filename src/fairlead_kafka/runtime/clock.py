@@ -8,9 +8,10 @@ monotonic_ns = time.monotonic_ns
 """Nanoseconds that never go back; what machines call `now_ns`."""
 
 thread_work_ns = time.thread_time_ns
-"""Nanoseconds for which the calling thread had a processor: what a broker measures its handlers by."""
+"""Nanoseconds for which the calling thread had a processor: what a broker measures its handlers
+by."""
 
 
 def wall_ms() -> int:
-    """Milliseconds since 1970; what records and logs are stamped with."""
+    """The time of day, in milliseconds since 1970, by which records and logs are stamped."""
     return time.time_ns() // 1_000_000

@@ -21,8 +21,8 @@ a lock is heard when that wait ends."""
 
 
 class Completion(Generic[T]):
-    """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All
-    methods from any thread.
+    """The result or error of one operation, set once, by `set_result` or `set_error`; later calls
+    of these are ignored. All methods from any thread.
 
     It has no lock of its own: the setter marks it done and then takes waiters and callbacks off
     their lists one by one; a thread that adds one looks at the mark afterwards. So either the
@@ -56,11 +56,9 @@ class Completion(Generic[T]):
         return self._done
 
     def result(self, timeout_s: float | None = None) -> T:
-        """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None:
-        no limit).
-
-        Ctrl-C comes through while waiting, within LISTENS_S.
-        """
+        """The result, waited for. Raises the error if the operation failed, TimedOut after
+        `timeout_s` seconds (None: no limit). KeyboardInterrupt is raised within LISTENS_S seconds
+        of Ctrl-C."""
         if not self._done:
             waiter = Lock()
             waiter.acquire()
@@ -107,8 +105,8 @@ class Completion(Generic[T]):
 
 
 def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[T]:
-    """A future of `loop` (None: the running one) that follows `completion`. Cancelling it leaves
-    the operation alone."""
+    """A future of `loop` (None: the running one) that follows `completion`. Cancelling the future
+    leaves the operation alone."""
     import asyncio
 
     running = loop or asyncio.get_running_loop()

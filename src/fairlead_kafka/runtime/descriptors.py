@@ -32,7 +32,7 @@ def is_shortage(error: OSError) -> bool:
 
 
 def too_near_the_limit(descriptor: int) -> bool:
-    """True if this is one of the last descriptors, which are not for accepted connections.
+    """True if this is one of the last descriptors, which are kept from accepted connections.
 
     The system always gives the lowest number that is free.
     """
@@ -43,7 +43,8 @@ def too_near_the_limit(descriptor: int) -> bool:
 
 
 class Reserve:
-    """Descriptors that are open for nothing, until one is needed. Threads may share it."""
+    """File descriptors that are kept open for no file, so that one can be freed when it is needed.
+    Threads may share it."""
 
     def __init__(self) -> None:
         self._kept: list[int] = []

@@ -58,7 +58,7 @@ class _OpenFile:
     """True if it is not to be kept open any more."""
 
     def drop(self) -> None:
-        """Close the file, at once or after its last sync."""
+        """Close the file, now or, if a sync of it is under way, after that."""
         self.dropped = True
         if not self.syncs:
             os.close(self.descriptor)
@@ -108,7 +108,7 @@ class Disk:
             self._deliver(handle, FileDone(effect.token, value))
 
     def _done(self, effect: AtOnce) -> FileValue:
-        """Do what needs no worker; the value for FileDone."""
+        """Carry out a file effect that needs no worker; returns the value for its FileDone."""
         if isinstance(effect, FileAppend):
             return self._append(effect)
         if isinstance(effect, FileRead):
@@ -124,7 +124,8 @@ class Disk:
         return None
 
     def _failed(self, handle: Handle, effect: FileEffect, error: OSError) -> None:
-        """Answer with the error; without a descriptor, try again later and hold the path back."""
+        """Answer a failed effect by FileDone with `error`. If no file descriptor
+        was left, it is tried again later instead, and later effects on the same path wait."""
         if not is_shortage(error):
             self._deliver(handle, FileDone(effect.token, None, error))
             return
@@ -216,7 +217,8 @@ class Disk:
             shutil.rmtree(effect.path)
 
     def _let_go(self, path: str) -> None:
-        """Close `path` and what lies below it: the name will mean another file, or none."""
+        """Close the open file at `path` and those below it: the names will mean other files, or
+        none."""
         for name in [name for name in self._open if name == path or name.startswith(path + os.sep)]:
             self._open.pop(name).drop()
 

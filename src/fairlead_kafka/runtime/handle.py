@@ -18,7 +18,8 @@ _log = GuardedLogger("fairlead_kafka.runtime")
 
 
 class Host(Protocol):
-    """The interface of `SelectorHost` and `VirtualHost` for client APIs and launchers."""
+    """The host of machines, as client APIs and launchers see it: a `SelectorHost` or a
+    `VirtualHost`."""
 
     def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
         """Run `machine`, which is stepped at once. `transport`: how its connections are secured."""
@@ -30,7 +31,7 @@ class Host(Protocol):
         """Deliver `events.Submitted(operation)` to a machine."""
 
     def wake(self, handle: Handle) -> None:
-        """Step a machine soon."""
+        """Step a machine soon, because something that it looks at in `step` has changed."""
 
     def now_ns(self) -> int:
         """The monotonic clock that machines see."""
@@ -39,7 +40,7 @@ class Host(Protocol):
         """The time of day that machines see, in ms since 1970."""
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End all machines. Idempotent."""
+        """End all machines, within `timeout_s` seconds. Idempotent."""
 
 
 class Handle:
@@ -77,7 +78,8 @@ class Handle:
 
 
 def resolve(effect: Resolve[T]) -> None:
-    """Answer an operation; a fault in what the answer triggers is logged, not passed on."""
+    """Complete an operation, as `effect` says; an exception of a callback that this calls is
+    logged, not raised."""
     try:
         if effect.error is not None:
             effect.completion.set_error(effect.error)
@@ -98,14 +100,16 @@ def call(effect: Call) -> None:
 
 
 def crash(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
-    """End a machine that raised: log it, give back what it holds, fail its operations (`give_up`)."""
+    """End a machine that raised `error`: log it, give back its connections and files (`release`),
+    and fail its operations (`give_up`)."""
     _log.error("%s raised and is ended; its connections are closed", handle, exc_info=error)
     handle.error = error
     leave(handle, error, release)
 
 
 def leave(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
-    """Give back what a machine holds, and fail its operations (`give_up`) whatever that raises."""
+    """Give back a machine's connections and files by `release`, and fail its operations (`give_up`)
+    also if that raises."""
     handle.ended = True
     try:
         release(handle)
@@ -118,8 +122,8 @@ def leave(handle: Handle, error: Exception, release: Callable[[Handle], None]) -
 def give_up(handle: Handle, error: Exception) -> None:
     """Tell a machine that it will not be stepped again, by its optional `crashed(error)`.
 
-    That may return effects, of which Resolve and Call are carried out: a chance to fail what
-    callers still wait for.
+    Of the effects that it returns, Resolve and Call are carried out, so that it can fail operations
+    that callers still wait for.
     """
     crashed = getattr(handle.machine, "crashed", None)
     if crashed is None:
@@ -137,7 +141,8 @@ def give_up(handle: Handle, error: Exception) -> None:
 
 
 def refuse(handle: Handle, operation: object) -> None:
-    """Fail an operation that came after its machine's end, if it carries a completion."""
+    """Fail an operation that came after its machine's end with UsageError, if it carries a
+    completion."""
     completion = getattr(operation, "completion", None)
     if completion is not None and hasattr(completion, "set_error"):
         why = f"it failed earlier: {handle.error!r}" if handle.error is not None else "it is closed"

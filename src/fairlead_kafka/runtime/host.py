@@ -64,8 +64,8 @@ class SelectorHost:
     thread; the rest is the loop's.
 
     A machine that raises is logged and ended; the others go on. After `os.fork` the child must make
-    a host of its own: using this one raises UsageError there. What is not closed at the end of the
-    process is closed then.
+    a host of its own: using this one raises UsageError there. A host that is still open at the end
+    of the process is closed then.
     """
 
     def __init__(self, name: str = "fairlead") -> None:
@@ -135,11 +135,9 @@ class SelectorHost:
         return wall_ms() + self._ahead_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Move the time that all machines see on, at once, and step them; returns when that is done.
-
-        The waiting for sockets, and how long `close` takes, go by the clocks.
-        UsageError on the loop's own thread, and once it is closed.
-        """
+        """Move the time that all machines see forward by `milliseconds`, and step them; returns
+        when that is done. Waits for sockets, and the time-out of `close`, still go by the real
+        clocks. UsageError on the loop's own thread, and once it is closed."""
         self._check()
         if self.is_current_thread():
             raise UsageError("a host's clock is moved from other threads than its own")
@@ -160,12 +158,13 @@ class SelectorHost:
         return self._thread is threading.current_thread()
 
     def is_forked(self) -> bool:
-        """True in a process that was forked away from the one that made this host; the loop did not
-        come along."""
+        """True in a process that was forked away from the one that made this host; the host's
+        thread does not run there."""
         return os.getpid() != self._process
 
     def start(self) -> None:
-        """Start the thread; what was added and submitted before is worked on now. Once only."""
+        """Start the thread, which steps machines that were added, and delivers operations that were
+        submitted, before. Call it once only."""
         with self._lock:
             self._check()
             if self._thread.ident is not None:
@@ -200,12 +199,12 @@ class SelectorHost:
             self._refuse_inbox()  # it came too late for the loop to see
 
     def wake(self, handle: Handle) -> None:
-        """Step a machine soon, because something it looks at in `step` has changed."""
+        """Step a machine soon, because something that it looks at in `step` has changed."""
         self._post(lambda: self._queue(handle))
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End all machines and the thread, waiting for at most `timeout_s`; connections being
-        drained get that long. Idempotent."""
+        """End all machines and the thread, waiting for at most `timeout_s` seconds; connections
+        that are being drained have that time too. Idempotent."""
         with self._lock:
             first = not self._closed
             self._closed = True
@@ -370,14 +369,16 @@ class SelectorHost:
                 link.flush()
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
-        """Call once, later; for links and listeners."""
+        """Call `function` once, at `when_ns` on the monotonic clock."""
         self._enter(when_ns, function)
 
     def _enter(self, when_ns: int, target: Handle | Callable[[], None]) -> None:
-        """Enter a time; those that count no more are taken out once there may be as many of them.
+        """Enter a time at which to step a machine or call a function. Entries that do not count any
+        more are removed once there may be as many of them as of others.
 
-        A machine whose deadline comes nearer leaves the farther one behind, and one that has ended
-        leaves its last: minutes away, and as many as there were steps or clients.
+        A machine whose deadline comes nearer leaves an entry with the farther one behind, and a
+        machine that has ended leaves its last: minutes away, and as many as there were steps or
+        clients.
         """
         due = self._due
         if len(due) >= self._sweep_at:
@@ -392,7 +393,8 @@ class SelectorHost:
         heapq.heappush(due, (when_ns, next(self._serial), target))
 
     def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
-        """Change what a socket is watched for."""
+        """Have `ready` called when `sock` is ready for `mask` (0: never); `watched` is the mask so
+        far."""
         if mask and watched:
             self._selector.modify(sock, mask, ready)
         elif mask:
@@ -444,7 +446,7 @@ class SelectorHost:
         self._queue(handle)
 
     def _end(self, handle: Handle) -> None:
-        """End a machine: nothing reaches it any more, and its connections and listeners close."""
+        """End a machine: no event reaches it any more, and its connections and listeners close."""
         handle.ended = True
         self._handles.pop(handle, None)
         for link in list(handle.links.values()):
@@ -462,7 +464,8 @@ class SelectorHost:
                     refuse(handle, item)
 
     def _shut(self) -> None:
-        """End the loop: tell the machines, fail what never reached them, close everything."""
+        """End the loop: tell the machines, fail operations that never reached them, and close
+        everything."""
         error = UsageError(f"host {self.name!r} was closed")
         for handle in list(self._handles):
             leave(handle, error, self._end)

@@ -20,7 +20,7 @@ WARNINGS_APART_NS = 10 * NS_PER_S
 
 
 class Listener:
-    """One listening socket. `on_accept(socket, peer)` takes each connection."""
+    """One listening socket. `on_accept(socket, peer)` is called for each connection."""
 
     PAUSE_NS = NS_PER_S // 10
     """How long to leave the queue of connections alone after the process ran out of file
@@ -100,7 +100,8 @@ class Listener:
 def listen(
     loop: Loop, handle: Handle, effect: Listen, on_accept: Callable[[socket.socket, str], None]
 ) -> None:
-    """Open a listener and tell its machine."""
+    """Open the listener that `effect` asks for, and report that to its machine by
+    `events.Listening`."""
     try:
         listener = Listener(loop, effect.host, effect.port, on_accept)
     except ADDRESS_ERRORS as error:
@@ -111,14 +112,14 @@ def listen(
 
 
 def stop_listening(handle: Handle, effect: StopListening) -> None:
-    """Close a listener, if it is still there."""
+    """Close a listener, if it is open."""
     listener = handle.listeners.pop(effect.listener, None)
     if listener is not None:
         listener.close()
 
 
 def hold_listener(handle: Handle, effect: HoldListener) -> None:
-    """Accept no connections at a listener, or go on, if it is still there."""
+    """Accept no connections at a listener, or go on accepting, if it is open."""
     listener = handle.listeners.get(effect.listener)
     if listener is not None:
         listener.hold(effect.held)

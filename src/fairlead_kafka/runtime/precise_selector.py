@@ -30,8 +30,8 @@ class PreciseSelector(_Selector):
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for files that are ready, as `selectors.BaseSelector.select` does; the time-out is
-        exact below a millisecond."""
+        """Wait for files that are ready, as `selectors.BaseSelector.select` does, for `timeout`
+        seconds, also for fractions of a millisecond."""
         if sys.platform == "linux" and timeout is not None and 0 < timeout < _LONG_S:
             number = self.fileno()
             if number < _FD_SETSIZE:

@@ -20,7 +20,8 @@ ports beyond 65535."""
 
 
 def describe(error: Exception) -> str:
-    """One of ADDRESS_ERRORS in words: "connection refused"."""
+    """An error of connecting or looking a name up (ADDRESS_ERRORS) in words: "connection
+    refused"."""
     if isinstance(error, socket.gaierror):
         return f"name not resolved: {error.strerror or error}".lower()
     if isinstance(error, OSError) and error.errno:
@@ -37,15 +38,15 @@ def look_up(host: str, port: int, flags: int = 0) -> list[Address]:
 
 
 class Resolver:
-    """Looks numbers and localhost up at once, other names on a thread each; one thread per name at
-    a time."""
+    """Looks up IP addresses and localhost at once, other names on a thread each; one thread per
+    name at a time."""
 
     def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
         self._post = post
         self._waiting: dict[tuple[str, int], list[Found]] = {}
 
     def resolve(self, host: str, port: int, found: Found) -> None:
-        """Call `found` now or later, on the host's thread."""
+        """Call `found` with the addresses of host:port, now or later, on the host's thread."""
         try:
             addresses = look_up(host, port, 0 if host == "localhost" else socket.AI_NUMERICHOST)
         except ADDRESS_ERRORS:

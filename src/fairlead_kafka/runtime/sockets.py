@@ -48,25 +48,25 @@ class Loop(Protocol):
     """Bytes that may still be read in this turn, from all connections."""
 
     def deliver(self, handle: Handle, event: Event) -> None:
-        """Give an event to a machine, which is stepped in this turn."""
+        """Give an event to a machine, which is stepped in this iteration of the loop."""
 
     def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
         """Have `ready` called when `sock` is ready for `mask` (0: never); `watched` is the mask so
         far."""
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
-        """Call `function` once, at `when_ns`."""
+        """Call `function` once, at `when_ns` on the monotonic clock."""
 
     def parted(self, link: Link) -> None:
-        """Forget a link whose socket was closed."""
+        """Forget a link that was closed and drained."""
 
     def now_ns(self) -> int:
         """The time, ns, on the monotonic clock."""
 
 
 class Link:
-    """One connection, from the attempt to the end. Forgotten by its handle as soon as the machine
-    cannot hear of it any more."""
+    """One connection, from the attempt to the end. Its handle forgets it as soon as the machine
+    gets no more events of it."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, host: str = "") -> None:
         self.host = host
@@ -96,7 +96,8 @@ class Link:
     # Beginning
 
     def connect(self, addresses: Sequence[Address], reason: str) -> None:
-        """Try the addresses in order; `reason` says why there are none."""
+        """Connect to the addresses, in order, until one succeeds. If there are none, `reason` says
+        why."""
         if self._handle.links.get(self._number) is not self:
             return  # closed while its name was looked up
         self._addresses = list(addresses)
@@ -148,7 +149,7 @@ class Link:
         self._stand()
 
     def _stand(self) -> None:
-        """Tell the machine that the connection is open, and read from it."""
+        """Report to the machine that the connection is open, and begin to read from it."""
         self._connecting = False
         self._watch(READ)
         self._loop.deliver(self._handle, Connected(self._number))
@@ -189,7 +190,7 @@ class Link:
             self._watch(mask)
 
     def _transmit(self, sock: socket.socket, outbound: deque[Buffer]) -> int:
-        """Send from the front of what waits, as much as one call takes; bytes sent."""
+        """Send bytes from the front of `outbound`, as many as one call takes; returns how many."""
         if len(outbound) == 1:
             return sock.send(outbound[0])
         return sock.sendmsg(outbound if len(outbound) <= IOV_MAX else list(islice(outbound, IOV_MAX)))
@@ -199,11 +200,13 @@ class Link:
         self._held = held
 
     def fill(self, room: memoryview) -> None:
-        """Read what comes next into `room`, as long as there is any left."""
+        """Read the next bytes into `room`, in place of bytes of the host's own, until it is
+        full."""
         self._room = room
 
     def await_sent(self, position: int) -> None:
-        """Tell the machine once `position` bytes were sent in all; `flush` looks."""
+        """Report to the machine, by `events.Sent`, once `position` bytes in all were sent; `flush`
+        checks it."""
         self._awaited_bytes = position
 
     def _consume(self, sent: int) -> None:
@@ -271,7 +274,8 @@ class Link:
         return sock.recv(limit_bytes)
 
     def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
-        """Put what has come into `room`; bytes put there, 0: the peer has closed."""
+        """Receive bytes into `room`; returns how many. 0: the peer has closed. BlockingIOError:
+        nothing yet."""
         return sock.recv_into(room)
 
     def _watch(self, mask: int) -> None:
@@ -282,10 +286,8 @@ class Link:
     # Ending
 
     def close(self, drain: bool) -> None:
-        """Close for the machine: once what is queued was sent (`drain`), or now.
-
-        What the socket takes at once is sent in any case.
-        """
+        """Close the connection, as the machine asked: once all queued bytes are sent (`drain`), or
+        now. Bytes that the socket takes at once are sent in any case."""
         self._handle.links.pop(self._number, None)
         self._room = memoryview(b"")
         self._draining = drain and not self._connecting and self._socket is not None
@@ -298,12 +300,12 @@ class Link:
 
     @property
     def parting(self) -> bool:
-        """True while it is still open although its machine has closed it."""
+        """True while the socket is still open although the machine has closed the connection."""
         return self._draining and self._socket is not None
 
     @property
     def sending(self) -> bool:
-        """True while something is queued."""
+        """True while bytes are queued."""
         return bool(self._outbound)
 
     def abandon(self) -> None:

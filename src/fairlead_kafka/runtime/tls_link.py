@@ -48,11 +48,12 @@ class _Encrypted(Link, ABC):
 
     @abstractmethod
     def _shaken(self, sock: ssl.SSLSocket) -> None:
-        """Go on after the handshake."""
+        """Called when the TLS handshake is complete."""
 
     @abstractmethod
     def _explain(self, error: OSError | None) -> None:
-        """End the connection: the handshake failed; None: the peer closed the connection."""
+        """End the connection: the TLS handshake failed with `error`; None: the peer closed the
+        connection."""
 
     def _shake(self, sock: ssl.SSLSocket) -> None:
         try:
@@ -123,7 +124,7 @@ class _Encrypted(Link, ABC):
             self._loop.call_at(self._loop.now_ns(), lambda: self._ready(READ))
 
     def flush(self) -> None:
-        """Write what waits, as `Link.flush` does, and go on reading after a hold."""
+        """Send queued bytes, as `Link.flush` does, and go on reading after a hold."""
         held_before = not self._watched & READ
         super().flush()
         sock = self._socket
@@ -146,7 +147,7 @@ class _Encrypted(Link, ABC):
 
 
 class TlsLink(_Encrypted):
-    """A TLS connection that was made here. Its machine hears of it after the handshake."""
+    """A TLS connection that this process made. The machine hears of it after the handshake."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
         super().__init__(loop, handle, number, host)
@@ -186,7 +187,7 @@ class TlsLink(_Encrypted):
             super()._lose(reason, refusal)
 
     def _explain(self, error: OSError | None) -> None:
-        """Find out on another thread why it failed, then tell the machine."""
+        """Find out on another thread why the handshake failed, then report that to the machine."""
         address = self._address
         self._handshaking = False
         self._shut()

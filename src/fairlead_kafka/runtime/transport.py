@@ -10,16 +10,15 @@ from fairlead_kafka.runtime.resolver import Address
 
 
 class Authenticator(Protocol):
-    """The client's end of one log-in (SASL). It keeps the secrets."""
+    """The client's end of one log-in (SASL). It keeps the passwords and keys."""
 
     blocking: bool
     """`next` may take long: it is called on a thread of its own."""
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """The next message, given what the peer said (None: begin); None: this end is satisfied.
-
-        Raises AuthenticationFailed, ConnectionFailed for what may pass, or ConfigError.
-        """
+        """The next message, given what the peer said (None: begin); None: the log-in is complete at
+        this end. Raises AuthenticationFailed, ConnectionFailed for a reason that may pass, or
+        ConfigError."""
 
 
 class Tls(Protocol):
@@ -35,8 +34,8 @@ class Tls(Protocol):
         """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again
         does not help.
 
-        `error` None: the peer closed. May ask the peer at `address` once more, so it is called on a
-        thread of its own.
+        `error` None: the peer closed the connection. May ask the peer at `address` once more, so it
+        is called on a thread of its own.
         """
 
 
@@ -69,7 +68,7 @@ class ServerTls(Protocol):
         """The context for the next connection. ConfigError if a file cannot be read any more."""
 
     def subject(self, certificate: bytes | None) -> str | None:
-        """The user that a client's certificate (DER) names; None: it showed none.
+        """The user that a client's certificate (DER) names; None: the client showed no certificate.
 
         AuthenticationFailed if the certificate is not accepted.
         """

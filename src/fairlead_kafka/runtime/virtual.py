@@ -46,12 +46,12 @@ class VirtualHost:
     otherwise.
 
     `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into
-    pieces of that size (None: as written). With `raise_errors` what a machine raises comes out of
-    `run_until` and `advance`; without, the machine is ended and the others go on, as on the
+    pieces of that size (None: as written). With `raise_errors` an exception of a machine is raised
+    by `run_until` and `advance`; without, the machine is ended and the others go on, as on the
     selector host. `rng`: random faults of the links' `Conditions` are drawn from it, so the same
     seed gives the same run. A step takes no time, unless the machine's handle says how much
-    (`Handle.work_ns`): then its effects come after it, and what happens meanwhile waits for its
-    end.
+    (`Handle.work_ns`): then the step's effects come after that time, and events meanwhile wait for
+    its end.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class VirtualHost:
         return self._wall_offset_ms + self._now_ns // NS_PER_MS
 
     def start(self) -> None:
-        """Do nothing: for symmetry with `SelectorHost`."""
+        """Do nothing; it is there because `SelectorHost` has it."""
 
     def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
-        """Run `machine`, which is stepped first when time next goes on. Of `transport` only log-ins
-        count: links are never encrypted."""
+        """Run `machine`, which has its first step when time next goes on. Of `transport` only
+        log-ins are used: links are never encrypted."""
         self._check()
         handle = Handle(machine, transport)
         self._handles[handle] = None
@@ -182,7 +182,7 @@ class VirtualHost:
         return True
 
     def advance(self, milliseconds: float) -> None:
-        """Let exactly so much time go on; 0: do what can be done now."""
+        """Let exactly `milliseconds` of virtual time go by; 0: do everything that is due now."""
         until_ns = self._now_ns + ms_to_ns(milliseconds)
         self._run_until_quiet()
         while self._due and self._due[0][0] <= until_ns:
@@ -197,7 +197,7 @@ class VirtualHost:
             raise UsageError("the virtual host is closed")
 
     def _run_until_quiet(self, predicate: Callable[[], object] | None = None) -> None:
-        """Do everything that is due now, or until the predicate holds."""
+        """Do everything that is due now, or stop once the predicate is true."""
         due, now_ns = self._due, self._now_ns
         steps = 0
         while predicate is None or not predicate():
@@ -264,7 +264,8 @@ class VirtualHost:
         self._call_at(deadline_ns, self._look, handle, deadline_ns)
 
     def _look(self, handle: Handle, scheduled_ns: int) -> None:
-        """Step a machine if its deadline has come; do nothing if another look was planned since."""
+        """Step a machine if its deadline has come; do nothing if its deadline was changed since
+        this call was planned."""
         if handle.scheduled_ns != scheduled_ns:
             return
         handle.scheduled_ns = None
@@ -344,6 +345,6 @@ class VirtualHost:
 
 
 def _at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
-    """Do the work at once, as an `Aside` that takes no virtual time."""
+    """Do `work` at once and call `done`: an `Aside` that takes no virtual time."""
     work()
     done()

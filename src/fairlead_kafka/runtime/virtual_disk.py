@@ -43,10 +43,8 @@ class DiskFaults:
         self._by_folder: dict[str, int] = {}
 
     def fail(self, folder: str, code: int) -> None:
-        """Let effects below `folder` fail with `code` from now on, if such effects can.
-
-        An errno: ENOSPC (full), EROFS (read-only) or EIO; UsageError for others.
-        """
+        """Let file effects below `folder` fail with `code` from now on, if they can fail with it.
+        `code` is an errno: ENOSPC (full), EROFS (read-only) or EIO; UsageError for others."""
         if code not in _FAILS:
             raise UsageError(
                 f"a disk fails with one of {', '.join(errno.errorcode[one] for one in _FAILS)}, not with "
@@ -59,7 +57,7 @@ class DiskFaults:
         self._by_folder.pop(folder.rstrip("/"), None)
 
     def check(self, effect: FileEffect) -> None:
-        """Raise OSError if `effect` fails."""
+        """Raise OSError if `effect` is to fail."""
         for folder, code in self._by_folder.items():
             if isinstance(effect, _FAILS[code]) and (
                 effect.path == folder or effect.path.startswith(folder + "/")
@@ -152,7 +150,8 @@ class VirtualDisk:
         kept: Callable[[int], int] = lambda size_bytes: 0,
         written: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Cut the power below `folder`: what was not synced is lost but for `kept(its size)` bytes.
+        """Cut the power below `folder`: of the bytes that were not synced, only the first
+        `kept(number of bytes)` are not lost.
 
         Of these first bytes, `written()` says of each page whether it had been written back; where
         it had not, there are zeros. A deletion counts as one byte: `kept(1)` says whether it stays.

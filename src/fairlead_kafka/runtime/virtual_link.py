@@ -19,11 +19,11 @@ RETRANSMISSIONS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The state of a link, as TCP would show it: nothing is lost or reordered within a connection,
-    only late, or the connection ends.
+    """The speed and faults of a link, as TCP would show them: bytes of a connection are never lost
+    or reordered, only late, or the connection ends.
 
-    Connections of one link share nothing but these figures, so what is sent on one may overtake
-    what was sent on another.
+    Connections of one link share nothing but these figures, so bytes sent on one may overtake bytes
+    sent on another.
     """
 
     latency_ms: float = 0.0
@@ -46,7 +46,7 @@ class LinkEnd(Protocol):
     open: bool
 
     def hold(self, held: bool) -> None:
-        """Stop reading what arrives, or go on."""
+        """Stop reading bytes that arrive, or go on reading."""
 
     def lose(self, reason: str) -> None:
         """Called when the connection breaks."""
@@ -90,16 +90,16 @@ class VirtualLink:
         self.conditions = replace(self._conditions, latency_ms=latency_ms)
 
     def cut(self, toward: Handle | None = None) -> None:
-        """Let nothing through, or only nothing toward one machine: what is sent waits, as under
-        TCP's retransmissions.
+        """Let nothing through, or, with `toward`, nothing toward that machine. Bytes that are sent
+        wait, as under TCP's retransmissions.
 
         Attempts to connect get no answer.
         """
         self._cut.append(toward)
 
     def heal(self, *, lost: bool = False) -> None:
-        """Let everything through again, first what has waited; if that is `lost`, connections are
-        dead and neither side is told."""
+        """Let everything through again, first the bytes that have waited. If these are `lost`, the
+        connections are dead without either side being told."""
         self._cut.clear()
         held, self._held = self._held, []
         for _, function, arguments in () if lost else held:
@@ -108,8 +108,8 @@ class VirtualLink:
     def stop_reading(self, reader: Handle) -> None:
         """Let `reader` read nothing of this link: bytes wait, in the end at the sender.
 
-        All else goes on: connections are made, what `reader` writes gets through. A connection that
-        ends gives what had arrived.
+        All else goes on: connections are made, and bytes that `reader` writes get through. When a
+        connection ends, `reader` gets the bytes that had arrived.
         """
         self.not_reading.add(reader)
 
@@ -121,13 +121,15 @@ class VirtualLink:
                 end.hold(False)
 
     def reset(self) -> None:
-        """Break every connection on it: both sides see Disconnected, what was under way is lost."""
+        """Break every connection of the link: both sides get Disconnected, and bytes under way are
+        lost."""
         ends, self._ends = self._ends, []
         for end in ends:
             end.lose("connection reset by peer")
 
     def carry(self, toward: Handle | None, function: Callable[..., None], *arguments: object) -> None:
-        """Call `function`, or if the link is cut, call it once it is healed."""
+        """Call `function(*arguments)`, which delivers something toward a machine; if the link is
+        cut, once it is healed."""
         if self._cut and (None in self._cut or toward in self._cut):
             self._held.append((toward, function, arguments))
         else:
@@ -146,12 +148,12 @@ class VirtualLink:
         return bool(resets) and self._rng().random() < resets
 
     def sending_ns(self, size_bytes: int) -> int:
-        """How long `size_bytes` take to leave."""
+        """Nanoseconds that `size_bytes` take to leave, at the link's speed."""
         speed = self._conditions.bytes_per_ms
         return int(size_bytes * NS_PER_MS / speed) if speed else 0
 
     def delay_ns(self) -> int:
-        """How long one write is under way once it has left."""
+        """Nanoseconds that one write is under way once it has left."""
         conditions = self._conditions
         delay_ms = conditions.latency_ms
         if conditions.jitter_ms:

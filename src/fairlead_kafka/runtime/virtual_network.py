@@ -102,7 +102,8 @@ class End:
             self.taken(0)
 
     def close(self) -> None:
-        """Close for this machine; the other side hears of it after what was sent."""
+        """Close the connection, as this machine asked; the other side hears of it after all bytes
+        that were sent."""
         self.open = False
         self.handle.links.pop(self.number, None)
         other = self.other
@@ -110,7 +111,7 @@ class End:
             self.link.carry(other.handle, self.network.arrive, other, other.lose, "closed by the peer")
 
     def reset(self) -> None:
-        """Break the connection: both sides hear of it now, what was under way is lost."""
+        """Break the connection: both sides hear of it now, and bytes under way are lost."""
         if self.other is not None:
             self.other.lose("connection reset by peer")
         self.lose("connection reset by peer")
@@ -136,7 +137,8 @@ class End:
             self.network.deliver(self.handle, Received(self.number, piece))
 
     def hold(self, held: bool) -> None:
-        """Read nothing more, or go on with what has arrived meanwhile."""
+        """Read nothing more from the connection, or go on with the bytes that have arrived
+        meanwhile."""
         self.held = held
         if not held:
             kept, self.kept = self.kept, []
@@ -144,13 +146,13 @@ class End:
                 self.receive(data)
 
     def await_sent(self, position: int) -> None:
-        """Tell this machine once so many bytes of what it writes have left: no more of them wait
-        than the network's buffers hold."""
+        """Report to this machine, by `events.Sent`, once `position` bytes of those that it writes
+        have left: no more of them wait than the network's buffers hold."""
         self.awaited_bytes = position
         self.taken(0)
 
     def taken(self, size_bytes: int) -> None:
-        """Note that the other side took `size_bytes` more."""
+        """Note that the other side took `size_bytes` more of the bytes written here."""
         self.taken_bytes += size_bytes
         sent_bytes = min(self.written_bytes, self.taken_bytes + SOCKET_BUFFER_BYTES)
         if self.awaited_bytes is not None and self.awaited_bytes <= sent_bytes:
@@ -212,8 +214,8 @@ class VirtualNetwork:
         return VirtualLink(self.conditions, self.rng)
 
     def arrive(self, end: End, function: Callable[..., None], *arguments: object) -> None:
-        """Call `function` when something sent to `end` now gets there: `bytes` as its argument take
-        time by their number."""
+        """Call `function(*arguments)` at the time at which something sent now arrives at `end`. If
+        the first argument is `bytes`, their number adds to the time, at the link's speed."""
         now_ns, link = self._now_ns(), end.link
         if link.plain:
             arrival_ns = now_ns + link.latency_ns
@@ -243,7 +245,7 @@ class VirtualNetwork:
         self.deliver(handle, Listening(listener, host, port))
 
     def stop_listening(self, handle: Handle, listener: int) -> None:
-        """Close a listener; connections that waited there are answered, as refused."""
+        """Close a listener; connections that waited to be accepted are refused."""
         key = handle.listeners.pop(listener, ("", 0))
         self._listeners.pop(key, None)
         for number, waiting in enumerate(self._held.pop(key, ())):
@@ -256,7 +258,7 @@ class VirtualNetwork:
                 )
 
     def hold_listener(self, handle: Handle, listener: int, held: bool) -> None:
-        """Let attempts to connect wait, or accept them again, those first that have waited."""
+        """Let attempts to connect wait, or accept them again, first those that have waited."""
         key = handle.listeners.get(listener)
         if key is None:
             return

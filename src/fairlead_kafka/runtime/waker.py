@@ -8,7 +8,8 @@ import socket
 
 
 class Waker:
-    """A pair of sockets: a byte into one makes the other readable."""
+    """Wakes a loop that sleeps in its selector: a pair of sockets, of which the loop watches one; a
+    byte into the other makes it readable."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._sender, self._receiver = socket.socketpair()
@@ -21,7 +22,7 @@ class Waker:
         self._sender.send(b"\0")
 
     def close(self) -> None:
-        """Close both ends."""
+        """Close both sockets."""
         self._sender.close()
         self._receiver.close()
 

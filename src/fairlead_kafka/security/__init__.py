@@ -10,15 +10,16 @@ machine, and none is kept longer than a log-in or a connection needs it.
                   why a handshake failed, in words
     key_stores    certificates and keys out of PEM, PKCS12 and JKS (`jks`)
     mechanisms    one log-in each: PLAIN, SCRAM, OAUTHBEARER, GSSAPI
-    tokens        one token for all connections of a client, renewed in time; `oidc` and `token_providers` are where it comes from
+    tokens        one token for all connections of a client, renewed in time; it comes from `oidc`
+                  or `token_providers`
     jaas          Java's `sasl.jaas.config`, read into our settings
     references    `${env:NAME}` and `${file:PATH:KEY}`, resolved where a value is used
 
 A broker's host is given a `server_transport.ServerTransport`: the same for connections to other
 brokers, and for each of its listeners
 
-    server_tls         the context to answer with, and whom a client's certificate names (`principal_names`)
-    server_mechanisms  the other ends of log-ins: PLAIN here, `server_scram` and `server_bearer` beside it
+    server_tls         the server's context, and principals of certificates (`principal_names`)
+    server_mechanisms  servers' ends of log-ins: PLAIN here, `server_scram` and `server_bearer`
     jwt, jwks          which token is believed, and the keys that it must be signed with
 
 What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit,
@@ -31,7 +32,7 @@ Secrets are `base.secret.Secret`s: no text of ours shows one.
 Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12
 and signatures are `cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, for what reads it
 elsewhere is not maintained; why the server's SCRAM and tokens are, their modules say.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.security.transport import client_transport
 

@@ -13,8 +13,8 @@ _CBC_OF_SHA = re.compile(r"_CBC_SHA")
 def openssl_names(suites: tuple[str, ...]) -> str | None:
     """Cipher list for OpenSSL and TLS 1.2, from names of either kind, in a list or with colons.
 
-    None: only suites of TLS 1.3 are named. These are left out: OpenSSL always offers them, and
-    Python cannot say otherwise.
+    None if only suites of TLS 1.3 are named. Those are always left out: OpenSSL always offers them,
+    and Python has no way to change that.
     """
     names = [name.strip() for suite in suites for name in suite.split(":") if name.strip()]
     found = [_openssl_name(name) for name in names if not _TLS_13.fullmatch(name)]

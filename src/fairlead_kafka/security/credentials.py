@@ -56,8 +56,8 @@ _BESIDE_JAAS = ("sasl.username", "sasl.password", _PRINCIPAL, _KEYTAB, _CLIENT_I
 
 
 class Credentials(Mapping[str, str]):
-    """Settings of SASL as text, with references resolved now; a key that is not set is not there.
-    Secrets are in it: keep it nowhere."""
+    """Settings of SASL as text, with references resolved now; without the keys that are not set. It
+    contains passwords, so keep it nowhere."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -79,7 +79,8 @@ class Credentials(Mapping[str, str]):
         return Secret(self._values[key])
 
     def extensions(self) -> dict[str, str]:
-        """The SASL extensions of `sasl.oauthbearer.extensions`. ConfigError if they are no pairs."""
+        """The SASL extensions of `sasl.oauthbearer.extensions`. ConfigError if they are no
+        pairs."""
         pairs = [pair for pair in self._values.get(_EXTENSIONS, "").split(",") if pair.strip()]
         if any("=" not in pair for pair in pairs):
             raise ConfigError(f"{_EXTENSIONS}: must be name=value pairs, separated by commas")

@@ -43,7 +43,7 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that this side knows about a connection, to explain why its TLS handshake failed.
+    """Facts about a connection, known at this end, that explain why its TLS handshake failed.
 
     `trust`: `ssl.truststore.location`, or empty; `shows`: this side has a certificate of its own.
     """
@@ -64,7 +64,8 @@ class Facts:
 
 def explain(facts: Facts, error: OSError | None) -> tuple[str, Exception | None]:
     """The reason of a failed handshake in words, and AuthenticationFailed if trying again does not
-    help. `error` None: the peer closed the connection."""
+    help. `error` None: the peer closed the connection. May connect to the broker again, so it takes
+    time."""
     where = f"{facts.host}{facts.port}"
     if isinstance(error, ssl.SSLCertVerificationError):
         text = _certificate(facts, where, error)

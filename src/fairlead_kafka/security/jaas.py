@@ -40,8 +40,8 @@ _QUOTES = ('"', "'")
 
 @dataclass(frozen=True, repr=False)
 class JaasEntry:
-    """A log-in module, by the name of its class in Java, and its options. Its values are secrets,
-    and `repr` does not show them."""
+    """A log-in module, by the name of its class in Java, and its options. The options' values are
+    secrets, and `repr` does not show them."""
 
     module: str
     options: dict[str, str]
@@ -84,7 +84,7 @@ class _Token(NamedTuple):
 
 
 class _Words:
-    """The words of a text, one at a time."""
+    """The tokens of a JAAS text, taken one at a time."""
 
     def __init__(self, text: str, what: str) -> None:
         self._text = text
@@ -93,13 +93,14 @@ class _Words:
         self._next: _Token | None = None
 
     def peek(self) -> _Token:
-        """The next word, which stays the next."""
+        """The next token, without taking it."""
         if self._next is None:
             self._next = self._read()
         return self._next
 
     def take(self, kind: str, expected: str) -> _Token:
-        """The next word if it is of this kind. ConfigError if it is of another."""
+        """Take the next token, which is to be of `kind`. ConfigError, which says that `expected`
+        belongs there, if it is of another kind."""
         token = self.peek()
         if token.kind != kind:
             self.expect(expected, token)
@@ -110,7 +111,7 @@ class _Words:
         return self.take("text", expected).text
 
     def expect(self, expected: str, token: _Token) -> NoReturn:
-        """Raise ConfigError that says what should be where the word is."""
+        """Raise ConfigError, which says that `expected` belongs in the place of `token`."""
         place = "at its end" if token.kind == "" else f"at {self._place(token.at)}"
         raise ConfigError(
             f'{self._what}: {place}: expected {expected}; the form is: CLASS required NAME="VALUE" … ;'

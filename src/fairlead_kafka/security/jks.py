@@ -28,11 +28,13 @@ _SUN_PROTECTOR = bytes.fromhex("2b060104012a02110101")
 """The object identifier 1.3.6.1.4.1.42.2.17.1.1, as DER has it: how keys in a JKS are protected."""
 _SEQUENCE, _OBJECT_IDENTIFIER, _OCTET_STRING = 0x30, 0x06, 0x04
 _LENGTH_OCTETS_MAX = 4
-"""Octets in which a length may be written. These count to 4 GiB, which is more than any key store."""
+"""Octets in which a length may be written. These count to 4 GiB, which is more than any key
+store."""
 
 
 class DerElement(NamedTuple):
-    """One element of DER (ITU-T X.690): its tag, what is in it, and all of it with tag and length."""
+    """One element of DER (ITU-T X.690): its tag, its content, and the whole element with tag and
+    length."""
 
     tag: int
     content: bytes
@@ -83,7 +85,8 @@ class TrustedEntry:
 
 @dataclass(frozen=True)
 class KeyEntry:
-    """A private key, still protected (`unprotect_key`), and its certificates in DER, its own first."""
+    """A private key, still protected (`unprotect_key`), and its certificates in DER, its own
+    first."""
 
     alias: str
     certificates: tuple[bytes, ...] = field(repr=False)
@@ -210,14 +213,16 @@ def _conversion(store_type: str) -> str:
 
 
 def _certificate(file: _Input, version: int) -> bytes:
-    """The next certificate. Version 2 says its type; in version 1 all are X.509."""
+    """The next certificate in the file. In version 2 the file says its type before; in version 1
+    all are X.509."""
     if version == 2 and file.text() not in ("X.509", "X509"):
         raise file.damaged("a certificate that is not X.509")
     return file.take(file.number(4))
 
 
 class _Input:
-    """Takes a file's bytes from first to last. ConfigError if there are fewer than its lengths say."""
+    """Takes a JKS file's bytes from first to last. ConfigError if there are fewer than the lengths
+    in it say."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self._data = data
@@ -239,8 +244,8 @@ class _Input:
         return int.from_bytes(self.take(octets), "big")
 
     def text(self) -> str:
-        """Take a text in Java's modified UTF-8: a null is two bytes, and what is beyond 16 bits is
-        two surrogates."""
+        """Take a text in Java's modified UTF-8: a null character is two bytes, and a character
+        beyond 16 bits is two surrogates."""
         raw = self.take(self.number(2)).replace(b"\xc0\x80", b"\0")
         try:
             return (

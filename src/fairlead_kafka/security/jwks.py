@@ -43,7 +43,7 @@ Stamp = tuple[int, int] | None
 
 
 class VerificationKey(NamedTuple):
-    """One public key. `key_id` and `algorithm` None: it does not say."""
+    """One public key. `key_id` and `algorithm` are None if the JWKS does not say."""
 
     key_id: str | None
     algorithm: str | None
@@ -68,7 +68,8 @@ def parse_jwks(data: bytes) -> tuple[VerificationKey, ...]:
 
 
 def _usable(fields: Mapping[str, Json]) -> VerificationKey | None:
-    """A key; None if it is of another kind, for another use, or damaged."""
+    """A key of a JWKS, made of its `fields`; None if it is of another kind, for another use, or
+    damaged."""
     operations = fields.get("key_ops")
     if fields.get("use", "sig") != "sig" or (isinstance(operations, list) and "verify" not in operations):
         return None
@@ -115,8 +116,8 @@ def _number(text: Json) -> int:
 
 
 def select(keys: tuple[VerificationKey, ...], token: Jws) -> VerificationKey | None:
-    """The key of a token: the first of its kind with its key id, if it names one. As jose4j's
-    `VerificationJwkSelector`."""
+    """The key to verify a token by: the first key of the kind that the token's algorithm needs, and
+    with the key id, if the token names one. As jose4j's `VerificationJwkSelector`."""
     curve = ALGORITHMS[token.algorithm].curve
     for key in keys:
         if (
@@ -135,10 +136,10 @@ class Source(Protocol):
     """Name of the source in errors."""
 
     def read(self) -> bytes:
-        """A JWKS. OSError, or ValueError, if it cannot be had."""
+        """The bytes of the JWKS. OSError or ValueError if it cannot be read."""
 
     def stamp(self) -> Stamp:
-        """Value that changes when the JWKS does; None: that is not known."""
+        """A value that changes when the JWKS does; None if the source cannot tell."""
 
 
 class _File:
@@ -220,8 +221,8 @@ def source_of(url: str) -> Source:
 
 
 class Jwks:
-    """The keys of one source, for all log-ins of a listener. Every thread may ask; one at a time
-    reads them."""
+    """The keys of one source, for all log-ins of a listener. Any thread may ask for one; the keys
+    are read by one thread at a time."""
 
     def __init__(
         self, source: Source, refresh_s: float, monotonic_s: Callable[[], float] = time.monotonic
@@ -237,7 +238,8 @@ class Jwks:
         self._failure = ""
 
     def key(self, token: Jws) -> VerificationKey | None:
-        """The key that a token names; None if there is none such. May take as long as reading them.
+        """The key that a token names; None if there is no such key. May read the source, and so
+        block.
 
         ConnectionFailed if there are no keys yet and they cannot be read.
         """
@@ -271,8 +273,8 @@ class Jwks:
         return self._asked_s is None or self._now_s() - self._asked_s >= ASK_AGAIN_S
 
     def _renew(self, wanted: Callable[[], bool], wait: bool) -> None:
-        """Read the keys if that is `wanted`. If another thread does, and `wait`: once it is done,
-        if it is wanted still."""
+        """Read the keys if `wanted()` is true. If another thread reads them: with `wait`, wait for
+        its end and ask `wanted()` again; else do nothing."""
         if not wanted() or not self._reading.acquire(blocking=wait):
             return
         try:

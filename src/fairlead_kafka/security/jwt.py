@@ -66,7 +66,7 @@ _PART = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Jws(NamedTuple):
-    """A signed token, taken apart and not believed yet."""
+    """A signed token (JWS) in its parts, not verified yet."""
 
     algorithm: str
     key_id: str | None
@@ -76,7 +76,7 @@ class Jws(NamedTuple):
 
 
 class Believed(NamedTuple):
-    """Claims of a token that was found good: user, expiry (ms since 1970) and scopes."""
+    """Claims of a token that was verified: user, expiry (ms since 1970) and scopes."""
 
     user: str
     expires_ms: int
@@ -84,7 +84,8 @@ class Believed(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """Requirements on a token's claims. Empty `audiences`, no `issuer`: none is expected."""
+    """Requirements on a token's claims. With empty `audiences`, or without `issuer`, none is
+    expected."""
 
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
@@ -105,7 +106,7 @@ class Expected(NamedTuple):
 
 
 def taken_apart(text: str) -> Jws:
-    """A token in its parts. ValueError says what it is not."""
+    """A token in its parts, not verified. ValueError, which says why, if it is no signed token."""
     if len(text) > TOKEN_MAX_CHARACTERS:
         raise ValueError(f"it has {len(text)} characters, and {TOKEN_MAX_CHARACTERS} are taken")
     parts = text.split(".")
@@ -153,9 +154,9 @@ def _padding(algorithm: Algorithm, digest: HashAlgorithm) -> AsymmetricPadding:
 def _is_signed_on_curve(
     token: Jws, key: EllipticCurvePublicKey, algorithm: Algorithm, digest: HashAlgorithm
 ) -> bool:
-    """False if key or signature are not of the curve of this algorithm (ES*). The signature is two
-    numbers of the curve's size, one after the other (RFC 7518, 3.4). InvalidSignature if it is
-    wrong."""
+    """True if a token's signature by `key` is right, for the algorithms ES*; False if key or
+    signature are not of the algorithm's curve. The signature is two numbers of the curve's size,
+    one after the other (RFC 7518, 3.4). InvalidSignature if it is wrong."""
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
@@ -219,7 +220,7 @@ def _check_issuer(claims: Mapping[str, Json], wanted: str | None) -> None:
 def _check_audience(claims: Mapping[str, Json], wanted: tuple[str, ...]) -> None:
     """Raise ValueError unless the token's audience is one of `wanted`.
 
-    If none is wanted, it must have none (RFC 7519, 4.1.3; so does jose4j).
+    If none is wanted, the token must have none (RFC 7519, 4.1.3; so does jose4j).
     """
     audience = claims.get("aud")
     said = [] if audience is None else [audience] if isinstance(audience, str) else audience
@@ -241,7 +242,7 @@ def _check_audience(claims: Mapping[str, Json], wanted: tuple[str, ...]) -> None
 def _scopes(claims: Mapping[str, Json], name: str) -> frozenset[str]:
     """Scopes in the claim `name`: one text or a list of them, each once.
 
-    A claim of another type says nothing (also in Kafka). ValueError for other items of a list,
+    A claim of another type counts as none (also in Kafka). ValueError for other items of a list,
     empty texts, and the same scope twice.
     """
     said = claims.get(name)
@@ -268,7 +269,7 @@ def _time(claims: Mapping[str, Json], name: str) -> float | None:
 def _json_object(data: bytes, what: str) -> dict[str, Json]:
     """The JSON object in `data`. ValueError if it is none, or has a name twice.
 
-    Two readers may not agree on which of two counts.
+    (Two readers may not agree on which of the two counts.)
     """
     try:
         value: Json = json.loads(data.decode(), object_pairs_hook=_each_once, parse_constant=_no_number)

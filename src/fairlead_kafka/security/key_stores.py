@@ -72,11 +72,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class PemBlock:
-    """A block of PEM: the `label` of its BEGIN and END lines, and the bytes that its base64 says.
-
-    There are no bytes of blocks that are neither certificates nor private keys of a form that is
-    read.
-    """
+    """A block of PEM: the `label` of its BEGIN and END lines, and the bytes that its base64 decodes
+    to: none for a block that is neither a certificate nor a private key in a known form."""
 
     label: str
     der: bytes = field(repr=False)
@@ -282,8 +279,8 @@ def _names(certificate: bytes, number: int, what: str) -> _Names:
 def _chain(
     certificates: Sequence[bytes], what: str, own: bytes | None = None
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """A client's own certificate followed by its issuers, and those that are neither, in the given
-    order; each once.
+    """A client's own certificate followed by its issuers', and the certificates that are neither,
+    in the given order; each once.
 
     Unless it is given, the client's own is the first that issued no other, one with an issuer
     rather than one that issued itself.
@@ -302,7 +299,8 @@ def _chain(
 
 
 def _pem_key(block: PemBlock, password: str | None, what: str) -> bytes:
-    """A private key of PEM as unencrypted PKCS #8. ConfigError if that cannot be."""
+    """A private key of PEM as unencrypted PKCS #8. ConfigError if the password is wrong or missing,
+    or the key is of another form."""
     if block.encrypted:
         raise ConfigError(
             f"{what}: the {block.label} in it is encrypted in OpenSSL's old way; {_TO_PKCS8}, and set "
@@ -389,7 +387,8 @@ def _pkcs12_identity(data: bytes, password: str | None, what: str) -> Identity:
 def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting: str) -> _Bundle:
     """The contents of a PKCS12.
 
-    ConfigError if the password is wrong, if it is damaged, or if cryptography is not installed.
+    ConfigError if the password is wrong, if the file is damaged, or if cryptography is not
+    installed.
     """
     try:
         from cryptography.exceptions import InternalError, UnsupportedAlgorithm

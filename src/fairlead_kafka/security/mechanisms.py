@@ -25,7 +25,7 @@ SECURITY_NONE = b"\x01"
 
 
 class Plain:
-    """PLAIN: user name and password as they are, so over TLS."""
+    """PLAIN: sends user name and password unencrypted, so it is for TLS."""
 
     blocking = False
 
@@ -33,8 +33,9 @@ class Plain:
         self._reveal = reveal
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
-        to say. AuthenticationFailed if it does not fit."""
+        """The message to the broker, which has user and password, if `challenge` is None; else
+        None, for the log-in is complete at this end. ConfigError if user or password has a null
+        character."""
         if challenge is not None:
             return None
         user, password = self._reveal()
@@ -44,8 +45,8 @@ class Plain:
 
 
 class Scram:
-    """SCRAM: proves that it knows the password, and that the broker does, without sending it (RFC
-    5802, 7677; KIP-84)."""
+    """SCRAM: each end proves to the other that it knows the password, without sending it (RFC 5802,
+    7677; KIP-84)."""
 
     blocking = True  # thousands of hashes
 
@@ -56,8 +57,9 @@ class Scram:
         self._stage = 0
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
-        to say. AuthenticationFailed if it does not fit."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: the
+        log-in is complete at this end. AuthenticationFailed if the broker's message is not one of
+        SCRAM, or does not prove that the broker knows the password."""
         from scramp import ScramClient, ScramException
 
         self._stage += 1
@@ -81,8 +83,8 @@ class Scram:
 
 
 def _check_iterations(server_first: str) -> None:
-    """Raise ValueError if a server asks for so many hashes that it would hold this client up rather
-    than protect anybody."""
+    """Raise ValueError if a server's first message asks for so many iterations of the hash that
+    they would only hold this client up."""
     given = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
     number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
     if not 0 < number <= SCRAM_ITERATIONS_MAX:
@@ -102,8 +104,9 @@ class OAuthBearer:
         self._refused = ""
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
-        to say. AuthenticationFailed if it does not fit."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: the
+        log-in is complete at this end. ConfigError for SASL extensions that RFC 7628 does not
+        allow; and whatever fetching a token raises."""
         if challenge is None:
             token = self._token()
             extensions = {**self._extensions, **token.extensions}
@@ -134,8 +137,9 @@ class Gssapi:
         self._layer_sent = False
 
     def next(self, challenge: bytes | None) -> bytes | None:
-        """The next message to the broker, whose last one was `challenge` (None: begin); None: nothing more
-        to say. AuthenticationFailed if it does not fit."""
+        """The next message to the broker, whose last one was `challenge` (None: begin); None: the
+        log-in is complete at this end. AuthenticationFailed if Kerberos refuses. ConfigError if the
+        package is not installed."""
         try:
             import gssapi
         except ImportError:

@@ -58,7 +58,8 @@ class _Answer(NamedTuple):
 
 
 class TokenRequest(NamedTuple):
-    """A client's way to a token: the URL of an endpoint, id and secret."""
+    """The parts of a client's request for a token: the URL of the endpoint, its id and secret, and
+    the scope."""
 
     url: str
     client_id: str
@@ -97,8 +98,8 @@ class OidcSource:
         monotonic_s: Callable[[], float] = time.monotonic,
         sleep_s: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`ssl_context` is for https; None: one with the system's trust store. `monotonic_s` and
-        `sleep_s` are the clock.
+        """`ssl_context` is for https; None: one with the system's trust store. `monotonic_s()`
+        gives seconds, and `sleep_s(seconds)` waits.
 
         ConfigError for a URL that cannot be asked, for an empty id or secret, and for texts that
         are not valid UTF-8. A URL of http is warned of, unless its host is this machine: anybody on
@@ -158,7 +159,8 @@ class OidcSource:
             self._sleep_s(wait_s)
 
     def _asked(self) -> _Answer:
-        """Ask once. ConnectionFailed, or AuthenticationFailed for the endpoint's certificate."""
+        """The endpoint's answer to one request. ConnectionFailed if there is none,
+        AuthenticationFailed if the endpoint's certificate is not trusted."""
         from http.client import HTTPException
         from urllib.error import URLError
 
@@ -207,8 +209,8 @@ class OidcSource:
         return urlencode(fields).encode("ascii")
 
     def _credentials(self) -> str:
-        """Id and secret for the Authorization header (RFC 7617), encoded for URLs first if so
-        configured (RFC 6749, 2.3.1; KIP-1076)."""
+        """Id and secret for the Authorization header (RFC 7617), encoded for URLs first if
+        `header_urlencode` is set (RFC 6749, 2.3.1; KIP-1076)."""
         import base64
         from urllib.parse import quote_plus
 
@@ -221,8 +223,8 @@ class OidcSource:
         return read_body(response, ANSWER_MAX_BYTES, self._read_timeout_s, self._monotonic_s)
 
     def _reason(self, error: Exception, cause: Exception) -> str:
-        """Why the token end point could not be asked, in words. An error before its answer is
-        wrapped by urllib into a URLError."""
+        """Why the token end point could not be asked, in words. urllib wraps an error before the
+        answer in a URLError."""
         if isinstance(cause, TimeoutError) and cause.errno is None:
             return (
                 f"no answer within {self._read_timeout_s:g} s (sasl.login.read.timeout.ms)"
@@ -232,8 +234,8 @@ class OidcSource:
         return self._shown(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__).lower()
 
     def _token(self, answer: _Answer, obtained_s: float) -> Token:
-        """The token of an answer. ConnectionFailed for a failure that may pass,
-        AuthenticationFailed for all others."""
+        """The token in an answer, which was obtained at `obtained_s` (seconds since 1970).
+        ConnectionFailed for a failure that may pass, AuthenticationFailed for all others."""
         fields = _json_object(answer.body) if answer.body is not None else {}
         if not 200 <= answer.status < 300:
             raise self._refusal(answer, fields or {})
@@ -277,8 +279,8 @@ class OidcSource:
         )
 
     def _shown(self, text: str) -> str:
-        """A text of the endpoint's as an error may show it, with the secret hidden, also where it
-        is encoded."""
+        """A text from the endpoint as an error may show it: with the client's secret hidden, also
+        in its encoded forms."""
         import json
         from urllib.parse import quote, quote_plus
 
@@ -307,7 +309,7 @@ def _parsed(url: str) -> tuple[str, str, str]:
 
 
 def _without_secrets(url: str) -> str:
-    """`url` without user info, query and fragment; empty if it is none."""
+    """`url` without user info, query and fragment; empty if it is no URL."""
     from urllib.parse import urlsplit, urlunsplit
 
     try:
@@ -318,8 +320,8 @@ def _without_secrets(url: str) -> str:
 
 
 def _json_object(body: bytes) -> dict[str, Json] | None:
-    """The JSON object that `body` is, None if it is none. Errors of the parser hold the whole text,
-    so they end here."""
+    """The JSON object that `body` is, None if it is none. (Errors of the parser contain the whole
+    text, so they are not passed on.)"""
     import json
 
     try:
@@ -348,7 +350,8 @@ def _settings_to_check(status: int, code: str) -> str:
 
 
 def _expires_s(lives_s: float | None, claimed_s: float | None, obtained_s: float) -> float | None:
-    """When a token expires: the earlier of `expires_in` and `exp`.
+    """When a token expires, in seconds since 1970: the earlier of `expires_in` (`lives_s` after
+    `obtained_s`) and `exp` (`claimed_s`); None if there is neither.
 
     An `exp` that is past already does not count beside an `expires_in`: the clocks here and at the
     issuer differ.

@@ -84,7 +84,7 @@ def _dotted(identifier: bytes) -> str:
 
 
 class _Rule(NamedTuple):
-    """One rule; `pattern` None: the rule DEFAULT."""
+    """One rule of `ssl.principal.mapping.rules`; `pattern` None: the rule DEFAULT."""
 
     pattern: re.Pattern[str] | None
     replacement: tuple[str | int, ...] = ()
@@ -101,7 +101,7 @@ class _Rule(NamedTuple):
 
 def _replaced(pattern: re.Pattern[str], replacement: tuple[str | int, ...], name: str) -> str:
     """`name` with every match of the pattern replaced, as Java's `String.replaceAll` does: Python's
-    `re.sub` goes on otherwise after a match of nothing."""
+    `re.sub` differs from that after an empty match."""
     pieces: list[str] = []
     copied = at = 0
     while at <= len(name) and (found := pattern.search(name, at)) is not None:
@@ -113,11 +113,9 @@ def _replaced(pattern: re.Pattern[str], replacement: tuple[str | int, ...], name
 
 
 class PrincipalNames:
-    """The rules of one listener: the first that fits makes the name.
-
-    Patterns are Java's, as far as Python reads them alike; those with \\p are refused. ConfigError
-    if a rule is none.
-    """
+    r"""The rules of one listener (`ssl.principal.mapping.rules`): the first that matches makes the
+    user's name. Patterns are Java's, as far as Python reads them in the same way; those with \p are
+    refused. ConfigError for a rule that is none."""
 
     def __init__(self, rules: str) -> None:
         self._rules = tuple(
@@ -125,8 +123,8 @@ class PrincipalNames:
         )
 
     def name(self, subject: str) -> str:
-        """The user's name. AuthenticationFailed if no rule fits, as the connection is then of no
-        use (also in Kafka)."""
+        """The user's name, made of a certificate's subject. AuthenticationFailed if no rule
+        matches; Kafka closes the connection then, too."""
         for rule in self._rules:
             name = rule.apply(subject)
             if name is not None:
@@ -156,12 +154,9 @@ def _parsed(text: str) -> _Rule | None:
 
 
 def _replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Texts and numbers of groups, as Java's `Matcher.appendReplacement` reads it. ValueError for a
-    group that is not there.
-
-    A number of a group that there is not is taken for text if there are any groups, as Kafka has
-    it.
-    """
+    """A replacement as texts and numbers of groups, as Java's `Matcher.appendReplacement` reads it.
+    ValueError for a named group that the pattern lacks. The number of a group that the pattern
+    lacks is taken for text if there are any groups, as Kafka has it."""
     parts: list[str | int] = []
     at = 0
     while at < len(text):

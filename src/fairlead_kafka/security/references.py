@@ -36,7 +36,8 @@ def references(text: str) -> bool:
 
 
 def resolve(text: str, what: str) -> str:
-    """`text` with what its references stand for. That is not looked at again, whatever is in it.
+    """`text` with its references replaced by what they stand for. The replacements are not searched
+    for references.
 
     ConfigError if a variable, a file or a key is not there, if a file cannot be read or is larger
     than FILE_MAX_BYTES, or if a provider is not known. `what` names the setting in these messages.
@@ -114,7 +115,8 @@ _PROVIDERS: dict[str, Callable[[str, str], str]] = {
 
 
 def _text(path: Path, reference: str, what: str) -> str:
-    """A file's text. ConfigError if it cannot be read, is too large, or is not UTF-8."""
+    """The text of the file at `path`. ConfigError if it cannot be read, is too large, or is not
+    UTF-8."""
     try:
         with open(path, "rb") as file:
             data = file.read(FILE_MAX_BYTES + 1)
@@ -168,8 +170,8 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """`text` without its escapes. Two of the kind `\\uXXXX` that are the halves of one character
-    become that character."""
+    r"""`text` without its escapes. Two escapes `\uXXXX` that are the halves of one character become
+    that character."""
     plain = _ESCAPE.sub(_escaped, text)
     return plain.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 

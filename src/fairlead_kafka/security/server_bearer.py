@@ -31,8 +31,8 @@ _BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +(?P<token>[A-Za-z0-9_~+/.-]+=*
 
 
 class OAuthBearerServer:
-    """One log-in. A token that is not believed is answered as RFC 7628 (3.2.2) has it, and refused
-    once the client has heard that."""
+    """One log-in by OAUTHBEARER. A token that is not valid is answered as RFC 7628 (3.2.2) has it,
+    and the log-in fails once the client has replied to that."""
 
     blocking = True  # keys may have to be asked for
 
@@ -43,8 +43,8 @@ class OAuthBearerServer:
         self._reported = False
 
     def next(self, message: bytes) -> Answer:
-        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
-        log-in is refused."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if
+        the log-in is refused."""
         if self._reported and message == _HEARD:
             raise AuthenticationFailed(_INVALID.decode())
         found = None if self._reported or len(message) > MESSAGE_MAX_BYTES else _INITIAL.fullmatch(message)
@@ -67,7 +67,7 @@ class OAuthBearerServer:
         return Answer(b"", said.user, said.expires_ms)
 
     def _believed(self, text: str) -> Believed:
-        """The claims of a token. ValueError if it is not believed."""
+        """The claims of a token, once verified. ValueError if it is not valid."""
         token = taken_apart(text)
         key = self._keys.key(token)
         if key is None:
@@ -82,8 +82,9 @@ def _plain(name: bytes) -> str:
 
 
 def _token(pairs: bytes) -> str:
-    """The token of an initial message. Its extensions mean nothing here, and only have to be such
-    (KIP-342)."""
+    """The token in a client's initial message. The message's extensions are not used (KIP-342).
+    AuthenticationFailed if there is not exactly one token, or there are more than EXTENSIONS_MAX
+    extensions."""
     values = [pair.partition(b"=") for pair in pairs.split(b"\x01") if pair]
     shown_tokens = [value for name, _, value in values if name == b"auth"]
     if len(shown_tokens) != 1 or len(values) > 1 + EXTENSIONS_MAX:

@@ -26,10 +26,8 @@ _KEY_BYTES = 32
 
 
 class Answer(NamedTuple):
-    """The answer to a client, and its user once that is known: `user` set means logged in.
-
-    `expires_ms`, ms since 1970: until when its token is believed; None: for ever.
-    """
+    """The answer to a client, and the user, once the log-in is complete; None before. `expires_ms`,
+    ms since 1970: until when the log-in is valid; None: for ever."""
 
     message: bytes
     user: str | None = None
@@ -45,13 +43,13 @@ class ServerAuthenticator(Protocol):
     def next(self, message: bytes) -> Answer:
         """The answer to a client's message.
 
-        Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed for what may
-        pass.
+        Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed for a reason
+        that may pass.
         """
 
 
 def refuse(mechanism: str) -> NoReturn:
-    """Raise AuthenticationFailed in words that tell a client no more than that."""
+    """Raise AuthenticationFailed with Kafka's words, which do not tell a client what was wrong."""
     raise AuthenticationFailed(
         "Authentication failed during authentication due to invalid credentials with SASL mechanism "
         f"{mechanism}"
@@ -59,8 +57,8 @@ def refuse(mechanism: str) -> NoReturn:
 
 
 class Bounded:
-    """Another authenticator, given no message that is larger than `sasl.server.max.receive.size`,
-    and none once the log-in is over."""
+    """Wraps another authenticator: refuses messages larger than `sasl.server.max.receive.size`, and
+    messages after the end of the log-in."""
 
     def __init__(self, inner: ServerAuthenticator, largest_bytes: int) -> None:
         self._inner = inner
@@ -69,8 +67,8 @@ class Bounded:
         self.blocking = inner.blocking
 
     def next(self, message: bytes) -> Answer:
-        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
-        log-in is refused."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if
+        the log-in is refused."""
         if self._over:
             raise AuthenticationFailed("the log-in is over, and nothing more is expected")
         self._over = True
@@ -127,15 +125,15 @@ def _plain_users(text: Secret) -> dict[str, Secret]:
 
 
 class PlainServer:
-    """PLAIN: user name and password as they are."""
+    """The server's end of PLAIN: a client sends its user name and password unencrypted."""
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users
         self.blocking = users.resolved_late  # files are read then
 
     def next(self, message: bytes) -> Answer:
-        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
-        log-in is refused."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if
+        the log-in is refused."""
         parts = message.split(b"\0", 3)
         if len(parts) != 3:
             raise AuthenticationFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")

@@ -113,8 +113,8 @@ def scram_credential(
 
 
 class ScramServer:
-    """One log-in. `credential` looks a user up; a user that is not there is asked on, and refused
-    at the end like a wrong password."""
+    """One log-in by SCRAM. `credential` looks a user up. With a user who does not exist the log-in
+    goes on, and fails at the end like one with a wrong password."""
 
     blocking = False  # the hashes of the password are stored: this is a few more
 
@@ -131,8 +131,8 @@ class ScramServer:
         self._said = b""  # the messages so far, which are signed
 
     def next(self, message: bytes) -> Answer:
-        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if the
-        log-in is refused."""
+        """The answer to a client's message. AuthenticationFailed, whose text the client is told, if
+        the log-in is refused."""
         awaited, self._awaited = self._awaited, _Awaited.NOTHING
         if len(message) > MESSAGE_MAX_BYTES or awaited is _Awaited.NOTHING:
             refuse(self._mechanism)
@@ -183,7 +183,7 @@ class ScramServer:
         )
 
     def _credential_of(self, user: str) -> StoredCredential:
-        """The user's credential, or one that nobody can prove to know."""
+        """The user's credential, or, for a user who does not exist, one that no password fits."""
         found = self._lookup(user)
         size = hashlib.new(self._hash).digest_size
         made = hmac.digest(_OF_NOBODY, f"{self._mechanism},{user}".encode(), "sha512")
@@ -199,7 +199,7 @@ def _plain(name: bytes) -> bytes:
 
 
 def _decoded(text: bytes) -> bytes:
-    """The bytes of a base64 text; empty if it is none."""
+    """The bytes that a base64 text decodes to; empty if it is no base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

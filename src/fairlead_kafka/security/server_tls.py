@@ -14,21 +14,21 @@ _CLIENT_CERTIFICATES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "
 
 
 class ServerTls(Contexts):
-    """TLS of one listener, of its own settings. ConfigError at once if a file or a setting is of no
-    use."""
+    """TLS of one listener, of its own settings. ConfigError when it is made if a file or a setting
+    cannot be used."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._names = PrincipalNames(settings["ssl.principal.mapping.rules"])
 
     def context(self) -> ssl.SSLContext:
-        """The context for a connection that begins now. Once files on the disk are of no use, those
-        read before serve, and it is logged."""
+        """The context for a connection that begins now. If the files on disk cannot be used any
+        more, those read before are, and that is logged."""
         return self._current()
 
     def subject(self, certificate: bytes | None) -> str | None:
         """The user whom a client's certificate (DER) names by `ssl.principal.mapping.rules`; None:
-        it showed none.
+        the client showed no certificate.
 
         AuthenticationFailed if no rule fits: Kafka closes the connection then.
         """

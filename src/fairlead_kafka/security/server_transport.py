@@ -35,11 +35,12 @@ _CLIENT_AUTH = "ssl.client.auth"
 
 
 class ServerTransport:
-    """`runtime.transport.Transport` of one broker, and the other ends of what comes in.
+    """`runtime.transport.ServingTransport` of one broker: TLS and log-ins of connections that it
+    makes and accepts.
 
     `settings` are of scope "broker"; `listeners`: name and security protocol by number;
     `inter_broker`: client settings (scope "admin") for connections to other brokers, None for
-    plaintext. ConfigError, naming listener and key, for what cannot work.
+    plaintext. ConfigError, naming listener and key, for settings that cannot work.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class ServerTransport:
         return self._tls[listener]
 
     def server_authenticator(self, listener: int, mechanism: str) -> ServerAuthenticator:
-        """The broker's end of one log-in. AuthenticationFailed if the listener has no such
-        mechanism."""
+        """The broker's end of one log-in. AuthenticationFailed if the listener has not enabled
+        `mechanism`."""
         made = self._logins[listener].get(mechanism)
         if made is None:
             raise AuthenticationFailed(f"Unsupported SASL mechanism {shown(mechanism)}")
@@ -103,7 +104,7 @@ def _named(where: str) -> Iterator[None]:
 
 
 def _check_names(settings: Settings, names: list[str]) -> None:
-    """Raise ConfigError for a value of a listener that there is not, which would be ignored."""
+    """Raise ConfigError if a setting is for a listener that does not exist: it would be ignored."""
     prefixes = tuple(f"{_PREFIX}{name.lower()}." for name in names)
     stray = next((key for key in settings if key.startswith(_PREFIX) and not key.startswith(prefixes)), None)
     if stray is not None:

@@ -38,7 +38,8 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class Contexts(ABC):
-    """TLS context of one end. ConfigError at once if a file or a setting is of no use."""
+    """Makes the TLS contexts of one end. ConfigError when it is made if a file or a setting cannot
+    be used."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -50,7 +51,7 @@ class Contexts(ABC):
 
     @abstractmethod
     def _made(self) -> ssl.SSLContext:
-        """A new context, from the files as they are now. ConfigError if one is of no use."""
+        """A new context, from the files as they are now. ConfigError if one cannot be used."""
 
     def _current(self) -> ssl.SSLContext:
         """The context for a connection that begins now, with the files as they are now."""
@@ -143,7 +144,7 @@ class Contexts(ABC):
         return tuple(found)
 
     def _set_identity(self, context: ssl.SSLContext) -> bool:
-        """Loads the certificate to show into `context`; False if there is none to show."""
+        """Load the certificate to show into `context`; False if there is none to show."""
         own = self._identity()
         if own is not None:
             with _as_file(own) as path:
@@ -194,8 +195,8 @@ class Contexts(ABC):
 
 
 class ClientTls(Contexts):
-    """`runtime.transport.Tls` for a client. ConfigError at once if a file or a setting is of no
-    use."""
+    """`runtime.transport.Tls` for a client. ConfigError when it is made if a file or a setting
+    cannot be used."""
 
     def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
         """The context for a connection that begins now, with the files as they are now."""
@@ -205,7 +206,8 @@ class ClientTls(Contexts):
         self, host: str, address: Address | None, error: OSError | None
     ) -> tuple[str, Exception | None]:
         """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again
-        does not help. `error` None: the peer closed. May ask the peer at `address` once more."""
+        does not help. `error` None: the peer closed the connection. May ask the peer at `address`
+        once more."""
         trust = self._text("ssl.truststore.location") or ""
         shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
         versions = ", ".join(self._settings["ssl.enabled.protocols"])
@@ -279,8 +281,8 @@ def _stamp(paths: list[str]) -> _Stamp:
 
 @contextlib.contextmanager
 def _as_file(own: Identity) -> Iterator[str]:
-    """A path to certificate and key, for Python's `ssl` reads them from files alone: in memory if
-    possible, and gone afterwards."""
+    """The path of a file with certificate and key, for Python's `ssl` reads them from files alone.
+    The file is in memory if possible, and removed at the end of the `with` block."""
     import base64
 
     key = base64.encodebytes(own.key).decode()

@@ -28,7 +28,8 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(protocol: int) -> ssl.SSLContext:
-    """A context of `ssl.PROTOCOL_TLS_CLIENT` or `ssl.PROTOCOL_TLS_SERVER` that makes `TlsSocket`s."""
+    """A context of `ssl.PROTOCOL_TLS_CLIENT` or `ssl.PROTOCOL_TLS_SERVER` that makes
+    `TlsSocket`s."""
     context = ssl.SSLContext(protocol)
     context.sslsocket_class = TlsSocket
     return context

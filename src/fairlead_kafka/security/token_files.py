@@ -10,8 +10,8 @@ from fairlead_kafka.security.tokens import TOKEN_MAX_CHARACTERS, Token, make_tok
 
 
 class FileSource:
-    """Reads a token from the file at a `file:` URL, each time one is wanted. `setting` is its key,
-    for errors.
+    """Reads a token from the file at a `file:` URL, each time a token is needed. `setting` is the
+    config key that has the URL, for errors.
 
     ConfigError if the URL names no file of this machine.
     """
@@ -25,7 +25,7 @@ class FileSource:
 
     def fetch(self, now_s: float) -> Token:
         """The token that is in the file now. ConfigError if it cannot be read, AuthenticationFailed
-        if it is none."""
+        if its content is no token."""
         try:
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 text = file.read(TOKEN_MAX_CHARACTERS + 1)

@@ -39,12 +39,12 @@ _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 class CallableSource:
-    """Calls what the user gave: a function or a coroutine function (run to its end on the calling
-    thread), or the dotted path of one.
+    """Gets tokens from a callable of the user's: a function or a coroutine function (run to its end
+    on the calling thread), or the dotted path of one.
 
     A path is `package.module.name` or `package.module:name`, and is imported when the first token
     is fetched; of a class, an instance is called. It is called with `argument` if that is given,
-    without one otherwise. `setting` is its key, for errors.
+    without one otherwise. `setting` is the config key that gave the callable, for errors.
     """
 
     def __init__(
@@ -85,8 +85,9 @@ class MskSource:
     """Tokens of Amazon MSK (IAM), signed by Amazon's own package.
 
     `hosts` are those of `bootstrap.servers`, with or without ports; the others are the JAAS options
-    awsProfileName, awsRoleArn, awsRoleSessionName and awsStsRegion of Amazon's Java library. With a
-    profile and a role the profile counts, as there. Without both: the credentials that boto3 finds.
+    awsProfileName, awsRoleArn, awsRoleSessionName and awsStsRegion of Amazon's Java library. With
+    both a profile and a role the profile counts, as in that library. Without either, the
+    credentials that boto3 finds.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class MskSource:
 
 
 def msk_region(hosts: Iterable[str], environment: Mapping[str, str]) -> str:
-    """The AWS region of an MSK cluster: that which a host names, else that of AWS_REGION or
+    """The AWS region of an MSK cluster: the one that a host names, else that of AWS_REGION or
     AWS_DEFAULT_REGION.
 
     ConfigError if none of them names one.
@@ -174,8 +175,8 @@ def msk_region(hosts: Iterable[str], environment: Mapping[str, str]) -> str:
 
 
 def _assumed_role(role_arn: str, session_name: str, sts_region: str) -> object:
-    """A provider of a role's credentials that asks STS in `sts_region`, which the package's own
-    function cannot be told."""
+    """A provider of a role's credentials that asks STS in `sts_region`, which Amazon's package has
+    no parameter for."""
     boto3 = import_module("boto3")
     credentials = import_module("botocore.credentials")
 
@@ -198,7 +199,7 @@ def _is_installed(package: str) -> bool:
 def _called(call: Callable[[], object], origin: str) -> object:
     """The result of `call`, or of awaiting it.
 
-    ConnectionFailed or AuthenticationFailed for what it raises.
+    An exception of it becomes ConnectionFailed or AuthenticationFailed, whose text names `origin`.
     """
     import inspect
 
@@ -253,8 +254,8 @@ def _resolved(provider: object, setting: str) -> Callable[..., object]:
 
 
 def _token_of(value: object, now_s: float, origin: str) -> Token:
-    """The token that a callable returned. AuthenticationFailed, which shows types alone, if it is
-    none."""
+    """The token that a callable returned. AuthenticationFailed, whose text shows types and no
+    values, if `value` is no token."""
     if not isinstance(value, tuple | list):
         return make_token(value, now_s, origin)
     if not 2 <= len(value) <= 4:

@@ -71,8 +71,8 @@ class TokenSource(Protocol):
     def fetch(self, now_s: float) -> Token:
         """A new token, asked for at `now_s` (seconds since 1970). Blocks.
 
-        Raises ConnectionFailed for what may get better by itself, AuthenticationFailed for what
-        does not, and ConfigError.
+        Raises ConnectionFailed for a failure that may pass by itself, AuthenticationFailed for one
+        that does not, and ConfigError for a setting.
         """
 
 
@@ -85,12 +85,12 @@ def make_token(
     principal: object = None,
     extensions: object = None,
 ) -> Token:
-    """A token of what `origin` (its name in errors) gave, checked. What is not given is read from
-    the token, if it is a JWT (RFC 7519).
+    """A Token made of the text and fields that `origin` (a name for errors) gave, checked. Fields
+    that are not given are read from the token, if it is a JWT (RFC 7519).
 
-    AuthenticationFailed if it cannot be sent: empty, too long, with control characters, not text;
-    or a principal or extensions that are not texts, or extensions that SASL does not allow (RFC
-    7628, 3.1).
+    AuthenticationFailed if the token cannot be sent: empty, too long, with control characters, not
+    text; or a principal or extensions that are not texts, or extensions that SASL does not allow
+    (RFC 7628, 3.1).
     """
     checked = _checked_text(text, origin)
     claims = jwt_claims(checked)
@@ -122,14 +122,14 @@ def jwt_claims(text: str) -> Mapping[str, Json]:
 
 
 def expiry_claim_s(claims: Mapping[str, Json]) -> float | None:
-    """When a JWT of these claims expires (`exp`), in seconds since 1970; None if it does not say,
-    or not sensibly."""
+    """When a JWT of these claims expires (`exp`), in seconds since 1970; None if there is no such
+    claim, or it is no sensible number."""
     expires_s = number(claims.get("exp"))
     return expires_s if expires_s is not None and 0 < expires_s <= EXPIRES_MAX_S else None
 
 
 def number(value: object) -> float | None:
-    """A finite number, from a number or a text of one; None if it is none."""
+    """The finite number that `value` is or, as a text, says; None if it is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -236,11 +236,9 @@ class Refresh(NamedTuple):
 
 
 class Tokens:
-    """The newest token of one source, for all connections of one client. Every thread may ask.
-
-    `random` gives numbers in [0, 1), and `monotonic_s` seconds that measure
-    how long a fetch took.
-    """
+    """The newest token of one source, for all connections of one client. Any thread may ask for it.
+    `random()` gives numbers in [0, 1), and `monotonic_s()` seconds, which measure how long a fetch
+    took."""
 
     def __init__(
         self,
@@ -286,7 +284,7 @@ class Tokens:
         return self._fetched(mine, old, now_s)
 
     def _fetched(self, fetch: _Fetch, old: Token | None, now_s: float) -> Token:
-        """Fetch a token on this thread, and tell those that wait for it."""
+        """Fetch a token on this thread, and pass it on to the threads that wait for it."""
         started_s = self._monotonic_s()
         try:
             fetch.token = self._kept(self._source.fetch(now_s))

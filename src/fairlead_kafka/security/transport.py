@@ -24,8 +24,8 @@ _PROVIDER: Final = "sasl.oauthbearer.token.provider"
 
 
 class ClientTransport:
-    """`runtime.transport.Transport` of one client. ConfigError if what is needed for a log-in is
-    not there."""
+    """`runtime.transport.Transport` of one client. ConfigError if a setting or package that a
+    log-in needs is missing."""
 
     def __init__(self, settings: Settings) -> None:
         protocol: str = settings["security.protocol"]
@@ -139,8 +139,8 @@ class ClientTransport:
 
 
 class _EndPoint:
-    """The token end point, with id and secret as they are when it is asked: references may lead to
-    another secret by then."""
+    """A source of tokens that asks the token endpoint with the id and secret that the settings'
+    references lead to at that moment: they may change."""
 
     def __init__(self, made: Callable[[], TokenSource]) -> None:
         self._made = made

@@ -55,7 +55,7 @@ def read_body(
 ) -> bytes | None:
     """Body of an answer; None if it has more than `largest_bytes`.
 
-    TimeoutError if it is not there within `timeout_s` seconds, ConnectionResetError if it breaks
+    TimeoutError if it is not complete within `timeout_s` seconds, ConnectionResetError if it breaks
     off.
     """
     expected_bytes = response.length
@@ -88,8 +88,8 @@ def is_loopback(host: str) -> bool:
 
 
 def opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> OpenerDirector:
-    """An opener of http and https alone. It follows no redirect, raises for no status, and its
-    connections have a time-out for reading."""
+    """An opener of http and https alone. It follows no redirect, raises no exception for any HTTP
+    status, and its connections have `read_timeout_s` seconds for each read."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 

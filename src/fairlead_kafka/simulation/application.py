@@ -25,9 +25,8 @@ Int64 = npt.NDArray[np.int64]
 
 
 class CountedMemory:
-    """Implements `core.machine.MemoryPool`: counts the bytes of `buffer.memory` that are in use;
-    nobody waits inside.
-    """
+    """Implements `core.machine.MemoryPool`: counts the bytes of `buffer.memory` that are in use. A
+    caller without room has to wait by itself."""
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
@@ -94,7 +93,8 @@ class SubmittedRecords:
         self._on_completed = on_completed
 
     def complete(self, completed: CompletedRows) -> None:
-        """Pass completed rows on, with their partition and offset, or their error."""
+        """Pass completed rows on to `on_completed`, with their partition and offset, or their
+        error."""
         first_row, start, stop, order, partition, base_offset, _, error = completed
         self.incomplete -= stop - start
         rows = (
@@ -191,7 +191,8 @@ class Application:
 
 
 def _column(items: Sequence[bytes | None]) -> BinaryColumn | None:
-    """Items as a column, None if all are null. The short way for a few of them, none of which is."""
+    """Items as a column, None if all are null. Faster than `columns_from_lists` for items without
+    nulls."""
     if None in items:
         return columns_from_lists(None, list(items)).values
     offsets = np.zeros(len(items) + 1, np.int64)

@@ -22,7 +22,7 @@ AT_ONCE = 20
 class Crowd:
     """Opens `connections` connections to one broker and never sends anything on them.
 
-    At most AT_ONCE are opened per millisecond: a host accepts no more in one go.
+    At most AT_ONCE connections are opened per millisecond: a host accepts no more in one go.
     """
 
     def __init__(self, host: VirtualHost, address: str, connections: int) -> None:
@@ -43,7 +43,8 @@ class Crowd:
         """Ignore every event."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived; returns effects for the host."""
+        """Work on the events that arrived and on what is due; returns the effects for the host.
+        `now_ns` is monotonic, `wall_ms` milliseconds since 1970."""
         first, stop = self._begun + 1, min(self._begun + AT_ONCE, self._wanted) + 1
         if not self._wanted:
             self._next_ns = None
@@ -94,7 +95,8 @@ class Deaf:
             self._effects.clear()
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived; returns effects for the host."""
+        """Work on the events that arrived and on what is due; returns the effects for the host.
+        `now_ns` is monotonic, `wall_ms` milliseconds since 1970."""
         effects, self._effects = self._effects, []
         return effects
 

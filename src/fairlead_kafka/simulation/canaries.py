@@ -31,7 +31,8 @@ from fairlead_kafka.wire.messages import ProduceResponse
 
 
 def _joining_what_is_ending(in_transaction: Method) -> Method:
-    """A batch of the next epoch counts as one of the transaction that still waits for its marker."""
+    """Plant: a batch of the next epoch counts as one of the transaction that still waits for its
+    marker."""
 
     def planted(partition: object, producer_id: int, epoch: int | None = None) -> bool:
         return bool(in_transaction(partition, producer_id))

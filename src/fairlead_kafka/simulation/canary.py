@@ -11,7 +11,7 @@ from fairlead_kafka.base.hooks import HOOKS, Method
 
 @dataclass(frozen=True)
 class Canary:
-    """One planted bug."""
+    """One planted bug: the method that it replaces, and the seeds of which one has to notice it."""
 
     name: str
     world: str
@@ -31,12 +31,12 @@ class Canary:
 
     @property
     def seeds(self) -> range:
-        """The seeds of which one has to notice it."""
+        """The seeds of the world, one of which has to notice the bug."""
         return range(self.first_seed, self.first_seed + self.seeds_max)
 
     @property
     def went_unnoticed(self) -> str:
-        """Text that says that none of `seeds` has noticed it, and what to do."""
+        """A text that says that none of `seeds` has noticed the bug, and what to do about that."""
         return (
             f"world {self.world}: the planted bug {self.name!r} went unnoticed from seed "
             f"{self.first_seed} on for {self.seeds_max}, so what these seeds tell has changed. `fairlead "
@@ -47,7 +47,7 @@ class Canary:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Plant the bug while the block runs, in this process."""
+        """Plant the bug, in this process, while the `with` block runs."""
         try:
             with HOOKS[self.hook].replaced(self.make):
                 self.reset()

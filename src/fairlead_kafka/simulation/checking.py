@@ -18,7 +18,7 @@ STEPS_BETWEEN = 7
 
 
 def begin_checking(host: VirtualHost, seed: int) -> bool:
-    """Have every step checked if the seed says so. True if it does."""
+    """Have every step of the host's machines checked if the seed says so. True if it does."""
     chosen = Random(seed ^ 0xC4EC).random() < SHARE
     if chosen:
         host.stepped = check
@@ -26,7 +26,7 @@ def begin_checking(host: VirtualHost, seed: int) -> bool:
 
 
 def check_sometimes(host: VirtualHost) -> None:
-    """Have one step in `STEPS_BETWEEN` checked, for worlds that take many."""
+    """Have one in `STEPS_BETWEEN` steps checked, for worlds that take many steps."""
     steps = count()
 
     def stepped(machine: Machine) -> None:

@@ -60,11 +60,9 @@ def _heedless(_result: object, _error: Exception | None) -> None:
 class ClusterFaults(Faults):
     """Injects the faults of world `cluster`.
 
-    `flushed`: everything acknowledged is synced, so any broker may lose power at any time.
-
-    Otherwise a record is safe while one replica in sync keeps its power. Then power is cut only for
-    brokers without which every partition they are in sync with still has another in-sync replica;
-    others are merely killed.
+    `flushed`: every acknowledged record is synced, so any broker may lose power at any time.
+    Otherwise a record is safe while one in-sync replica keeps its power: then a broker loses power
+    only if each of its in-sync partitions has another in-sync replica; else it is merely killed.
     """
 
     def __init__(self, scene: Scene, cluster: RealCluster, flushed: bool) -> None:
@@ -74,7 +72,7 @@ class ClusterFaults(Faults):
         cluster.may_lose_power = self.may_lose_power
 
     def broker_handles(self) -> Sequence[Handle]:
-        """The brokers in their present lives."""
+        """Handles of the brokers, each in its present life."""
         return [broker.handle for broker in self._cluster.brokers]
 
     def heal(self) -> None:
@@ -184,7 +182,7 @@ class ClusterFaults(Faults):
             self._cluster.heal(alone, other)
 
     def _bad_line(self, fault: Fault) -> End:
-        """Make the network between two brokers bad."""
+        """Make the network between two brokers slow and lossy."""
         link = self._cluster.link(fault.what["broker"], fault.what["other"])
         link.conditions = conditions_of(fault)
         return lambda: setattr(link, "conditions", self._calm)
@@ -194,7 +192,7 @@ class ClusterFaults(Faults):
         self._cluster.controller.decide(ElectLeaders(0, None), _heedless)
 
     def _reassign(self, fault: Fault) -> None:
-        """Reassign a partition to as many brokers, in another order or other ones."""
+        """Reassign a partition to as many brokers as it has: in another order, or other brokers."""
         controller = self._cluster.controller
         order = list(range(len(self._cluster.brokers)))
         self._rng.shuffle(order)

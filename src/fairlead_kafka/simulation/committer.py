@@ -68,10 +68,8 @@ def _decoded(asked: _Asked, frame: Buffer) -> ApiMessage | None:
 
 
 class Asker:
-    """Sends each request on a connection of its own, as a machine.
-
-    The caller gets the answer, or None if the connection was lost.
-    """
+    """A machine that sends each request on a connection of its own. The caller gets the answer, or
+    None if the connection was lost."""
 
     def __init__(self, host: VirtualHost) -> None:
         self._host = host
@@ -107,7 +105,8 @@ class Asker:
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived; returns effects for the host."""
+        """Work on the events that arrived and on what is due; returns the effects for the host.
+        `now_ns` is monotonic, `wall_ms` milliseconds since 1970."""
         events, self._events = self._events, []
         for event in events:
             asked = (
@@ -136,9 +135,8 @@ class Asker:
 
 
 class Committer:
-    """Commits offsets 1, 2, 3 ... for partition 0 of "orders". It asks every broker each time: the
-    coordinator is the one that takes it.
-    """
+    """Commits offsets 1, 2, 3 ... for partition 0 of "orders". Every request goes to all brokers;
+    the coordinator is the one that accepts it."""
 
     def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host

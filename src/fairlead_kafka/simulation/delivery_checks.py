@@ -58,9 +58,8 @@ def identify(value: bytes) -> tuple[int, int]:
 def check_deliveries(
     sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]
 ) -> list[str]:
-    """Every error in what one producer sent; `durable`: the topics that may lose no acknowledged
-    record.
-    """
+    """Every violation, as a text, in the deliveries of one producer; `durable`: the topics that may
+    lose no acknowledged record."""
     found: list[str] = []
     found += incomplete_or_late(sender, promise)
     if promise.durable:
@@ -97,7 +96,7 @@ def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
 
 
 def incomplete_or_late(sender: Sender, promise: Promise) -> list[str]:
-    """Records that were not completed, or not in time."""
+    """Records of one producer that were not completed, or later than `promise` allows, as texts."""
     found = []
     for serial, result in enumerate(sender.results):
         if result.completed_ns < 0:

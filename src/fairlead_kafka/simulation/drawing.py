@@ -54,7 +54,8 @@ def draw_config(rng: Random) -> dict[str, object]:
 
 
 def draw_sending(rng: Random, topics: Sequence[tuple[str, int]], room_bytes: int) -> Sending:
-    """A submission to one of `topics` (name, partitions) that fits `room_bytes` of buffer.memory."""
+    """A submission to one of `topics` (name, partitions) that fits `room_bytes` of
+    buffer.memory."""
     rows = 1 if rng.random() < 0.6 else 1 + rng.randrange(24)
     size_bytes = 12 + rng.randrange(1 + min(200, max(0, room_bytes // rows - 60)))
     rows = max(1, min(rows, room_bytes // (size_bytes + 60)))

@@ -40,10 +40,8 @@ class Fact(NamedTuple):
 
 
 class Facts:
-    """All facts of a world.
-
-    `trimmed`: place → the greatest offset before which somebody asked to delete records.
-    """
+    """All facts of a world. `trimmed`: place (topic, number) → the greatest offset before which
+    records were asked to be deleted."""
 
     def __init__(self, senders: Sequence[KeyedSender], trimmed: Mapping[Place, int]) -> None:
         self.trimmed = trimmed

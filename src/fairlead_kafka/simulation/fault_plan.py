@@ -121,7 +121,7 @@ class Drawing:
     def plan(self, kinds: Sequence[str], most: int) -> list[Fault]:
         """Up to `most` faults, in order of time; all of them have ended by `until_ms`.
 
-        A kind that is named twice comes twice as often.
+        A kind that `kinds` has twice is drawn twice as often.
         """
         rng = self._rng
         if rng.random() < CLEAN_SHARE:

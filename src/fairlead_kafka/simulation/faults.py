@@ -21,7 +21,7 @@ End = Callable[[], None]
 
 
 class Scene(NamedTuple):
-    """A world as the faults of any kind need it."""
+    """A world as faults need it: its host, script, senders and rng."""
 
     host: VirtualHost
     script: Script
@@ -67,7 +67,8 @@ class Faults:
         return [application.handle for application in self.applications]
 
     def plan(self, faults: Sequence[Fault], begun_ns: int) -> None:
-        """Have every fault begin and end at its time."""
+        """Plan the begin and the end of every fault; times count from `begun_ns` (ns, virtual
+        clock)."""
         for fault in faults:
             self._script.at(begun_ns + ms_to_ns(fault.at_ms), self._begin, fault)
 

@@ -25,11 +25,9 @@ END_VERSION = 3
 
 
 class FormerLives:
-    """Sends the requests of former producers.
-
-    `violated` is called for each that a coordinator served; `coordinator(transactional id)` is the
-    address of the one that the controller knows, None: there is none.
-    """
+    """Sends requests in the name of producers that were fenced. `violated` is called for each
+    request that a coordinator served. `coordinator(transactional id)` gives the coordinator's
+    address, as the controller knows it; None: there is none."""
 
     def __init__(
         self,

@@ -28,7 +28,8 @@ DELAY_MS = 200.0
 
 
 class FormerMembers:
-    """Sends commits of former owners, and keeps those that a broker took."""
+    """Sends commits in the name of members that owned a partition before, and keeps those that a
+    broker accepted."""
 
     def __init__(
         self,
@@ -46,8 +47,8 @@ class FormerMembers:
         self._taken: list[tuple[GroupLedger, Claim, Claim]] = []
 
     def claimed(self, ledger: GroupLedger, claim: Claim) -> None:
-        """Called when a member was assigned a partition: have its former owner commit, some time
-        later."""
+        """Called when a member was assigned a partition: sometimes have its former owner commit,
+        some time later."""
         former = next(
             (
                 one
@@ -97,11 +98,8 @@ class FormerMembers:
             self._taken.append((ledger, former, claim))
 
     def violations(self) -> list[str]:
-        """Commits that were taken of former owners.
-
-        A member that hung may come to know of its assignment when it is long past; then nobody took
-        over.
-        """
+        """Commits of former owners that a broker accepted, as texts. (A member that hung may hear
+        of its assignment when that is long past; then no other owner was there.)"""
         return [
             f"group {ledger.group}: a commit for {former} was taken, though now it is {claim}"
             for ledger, former, claim in self._taken

@@ -29,7 +29,8 @@ Visible = Mapping[Place, Sequence[int]]
 
 
 def visible_offsets(log: ModelLog, committed_only: bool) -> dict[Place, list[int]]:
-    """The offsets that a reader is given: of committed transactions and plain records, or of all."""
+    """The offsets of each partition that a reader is given: of committed transactions and plain
+    records, or of all."""
     return {(topic, index): _visible(partition, committed_only) for topic, index, partition in log.each()}
 
 
@@ -51,7 +52,8 @@ def _visible(partition: ModelPartition, committed_only: bool) -> list[int]:
 
 
 def check_group(ledger: GroupLedger, visible: Visible, durable: Sequence[str]) -> list[str]:
-    """Every error in what a group's members were told; `durable`: topics that lost nothing."""
+    """Every violation, as a text, in what one group's members were told; `durable`: topics that
+    lost nothing."""
     found: list[str] = []
     for place, offsets in visible.items():
         if place[0] in ledger.topics and place[0] in durable:
@@ -79,7 +81,7 @@ def _unread(place: Place, claims: Sequence[Claim], offsets: Sequence[int]) -> It
 def _skipped(
     claims: Sequence[Claim], commits: Sequence[CommitResult], offsets: Sequence[int]
 ) -> Iterable[str]:
-    """Commits of records that nobody had been given."""
+    """Commits of offsets beyond records that no member had been given, as texts."""
     first_ns: dict[int, int] = {}
     for claim in claims:
         for run in claim.runs:
@@ -103,7 +105,8 @@ def _within(claim: Claim) -> Iterable[str]:
 
 
 def _floor(ledger: GroupLedger, commits: Sequence[CommitResult], before_ns: int) -> CommitResult | None:
-    """The least offset that may be committed at a time; None: there may be none."""
+    """The commit with the least offset that may be the committed one at `before_ns`; None: there
+    may be no commit then."""
     done = [commit for commit in commits if commit.acknowledged and commit.answered_ns <= before_ns]
     if not done:
         return None
@@ -143,11 +146,8 @@ def _final(ledger: GroupLedger, place: Place, commits: Sequence[CommitResult]) -
 
 
 def _shared(ledger: GroupLedger) -> Iterable[str]:
-    """Partitions with two members at once.
-
-    A member that hung may come to know of an assignment when it is long past: then no commit of it
-    is taken, and that is no claim.
-    """
+    """Partitions that two members had at once, as texts. A member that hung may hear of an
+    assignment when that is long past; no commit of it is accepted then, and it does not count."""
     proofs: dict[Session, list[CommitResult]] = defaultdict(list)
     by_place: dict[Place, list[Claim]] = defaultdict(list)
     for commit in ledger.commits:
@@ -166,7 +166,8 @@ def _shared(ledger: GroupLedger) -> Iterable[str]:
 def _proven(
     ledger: GroupLedger, claim: Claim, after: Claim, commits: Sequence[CommitResult]
 ) -> Iterable[str]:
-    """Proofs that the group took the owner before, too, for a member after another had a partition.
+    """Proofs, as texts, that the group still took the former owner of a partition for a member
+    after another member had it.
 
     A member of the classic protocol in a group of both that was removed may join again under its
     id, as in Kafka. Until it takes its new assignment it commits for what it held: at an epoch
@@ -185,9 +186,8 @@ def _proven(
 
 
 def check_log(ledger: GroupLedger, labels: Collection[str]) -> list[str]:
-    """Commits that were acknowledged and are not in the log of `__consumer_offsets`; `labels`: what
-    is there.
-    """
+    """Commits that were acknowledged and are not in the log of `__consumer_offsets`; `labels`: the
+    metadata of the commits in that log."""
     lost = [commit for commit in ledger.commits if commit.acknowledged and commit.label not in labels]
     return [f"group {ledger.group}: the {commit} was acknowledged, and the log lacks it" for commit in lost]
 

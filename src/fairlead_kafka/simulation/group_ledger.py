@@ -21,22 +21,23 @@ OPEN_NS = 1 << 61
 
 
 def place_of(partition: TopicPartition) -> Place:
-    """The partition as ledgers have it."""
+    """The partition as (topic, number), as ledgers have it."""
     return partition.topic, partition.partition
 
 
 def partition_of(place: Place) -> TopicPartition:
-    """The partition as clients have it."""
+    """The partition as a TopicPartition, as clients have it."""
     return TopicPartition(*place)
 
 
 def label_of(group: str, process: int, number: int) -> str:
-    """The metadata of a process's commit."""
+    """The metadata text that a process gives its commit number `number`."""
     return f"[{group} {process}/{number}]"
 
 
 def labels_in(log: ModelLog) -> set[str]:
-    """The metadata of all commits in a log of `__consumer_offsets`, in whatever form it has them."""
+    """The metadata of all commits in a log of `__consumer_offsets`, in whatever form it has
+    them."""
     found: set[str] = set()
     for _, _, partition in log.each():
         for value in contents_of(partition):
@@ -125,7 +126,7 @@ class CommitResult:
 
 @dataclass
 class GroupLedger:
-    """All that the members of one group were told."""
+    """All that the members of one group were told while a world lived."""
 
     group: str
     topics: Sequence[str]

@@ -20,8 +20,10 @@ ProcessT = TypeVar("ProcessT", bound=GroupProcess)
 
 
 class GroupMember(ABC, Generic[ProcessT]):
-    """One member of a group: a process, and after it another. `name`: for violations; `topics`: what
-    it reads, unless something happens to it."""
+    """One member of a group: a process, and after its end another.
+
+    `name`: how violations call it; `topics`: what it subscribes to, unless its story has others.
+    """
 
     def __init__(self, stage: Stage, cluster: RealCluster, name: str, topics: Sequence[str]) -> None:
         self.name = name
@@ -38,7 +40,8 @@ class GroupMember(ABC, Generic[ProcessT]):
         """A process that has not begun; it calls `_ended` when it has ended."""
 
     def plan(self, joins_ms: float, happenings: Sequence[Happening]) -> None:
-        """Begin, and have everything happen, at its time from now."""
+        """Plan the first process, `joins_ms` from now, and everything that happens to the
+        member."""
         self._stage.script.after(joins_ms, self.begin)
         for happening in happenings:
             self._stage.script.after(happening.at_ms, self.meet, happening)
@@ -57,7 +60,7 @@ class GroupMember(ABC, Generic[ProcessT]):
     # What happens
 
     def meet(self, happening: Happening) -> None:
-        """Have something happen to the member."""
+        """Let one event of the member's story happen."""
         if self._calm:
             return
         if happening.kind == "retire":
@@ -104,11 +107,13 @@ class GroupMember(ABC, Generic[ProcessT]):
     # The end
 
     def calm(self) -> None:
-        """Let nothing happen any more: be there, with the topics of the end."""
+        """Let nothing happen to the member any more: a process runs, with the topics of the world's
+        end."""
         self._calm_down(restarts=False)
 
     def _calm_down(self, *, restarts: bool) -> None:
-        """Let nothing happen any more; `restarts`: the process that runs ends, for another to begin."""
+        """Let nothing happen to the member any more; `restarts`: the process that runs ends, for
+        another to begin."""
         self._calm = True
         self._topics = self._first_topics
         process = self.process
@@ -121,15 +126,15 @@ class GroupMember(ABC, Generic[ProcessT]):
             process.subscribe(self._topics)
 
     def close(self) -> None:
-        """Say what is left to say to the group, and leave for good."""
+        """Have the member's process commit what is left, leave the group, and end for good."""
         self.gone = True
         if self.process is not None:
             self.process.close()
 
 
 def await_close(stage: Stage, members: Sequence[GroupMember[ProcessT]]) -> None:
-    """Wait until members that were closed have left; who has not within `CLOSE_MS` is a violation, and
-    is killed."""
+    """Wait until members that were closed have left; a member that has not within `CLOSE_MS`
+    milliseconds is a violation, and is killed."""
     try:
         stage.host.run_until(lambda: all(one.process is None for one in members), CLOSE_MS)
     except TimedOut:

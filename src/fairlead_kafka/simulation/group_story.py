@@ -1,5 +1,5 @@
-"""Stories of groups, drawn from a world's seed: how many members of which protocol, how they behave,
-when they die, hang, leave, are cut off and change what they read.
+"""Stories of groups, drawn from a world's seed: how many members of which protocol, how they
+behave, when they die, hang, leave, are cut off and change what they read.
 
 They have a generator of their own, so that worlds without groups tell what they told before.
 """
@@ -179,7 +179,8 @@ class _Drawing:
 def draw_happening(
     rng: Random, kinds: Sequence[str], until_ms: float, brokers: int, topics: Sequence[str], number: int
 ) -> Happening:
-    """Something of `kinds` that happens to member `number` of a group of either kind."""
+    """A random event, of one of `kinds`, in the story of member `number` of a group of either
+    kind."""
     kind = rng.choice(kinds)
     if kind == "retire" and not number:
         kind = "close"  # somebody has to be there in the end

@@ -18,7 +18,8 @@ from fairlead_kafka.simulation.processor import Processor
 from fairlead_kafka.simulation.real_cluster import RealCluster
 
 CONVERGE_MS = 12_000.0
-"""Milliseconds within which every partition has one owner who has read all of it, once all is well."""
+"""Milliseconds within which every partition has one owner who has read all of it, once all is
+well."""
 OUTPUT = "outputs"
 OUTPUT_PARTITIONS = 2
 REQUEST_TIMEOUT_MS = 400
@@ -69,13 +70,14 @@ class Member(GroupMember[MemberProcess]):
         return config
 
     def meet(self, happening: Happening) -> None:
-        """Have something happen to the member."""
+        """Let one event of the member's story happen."""
         if happening.kind == "roll" and not self._calm:
             self._protocol = self.story.protocols[1]
         super().meet(happening)
 
     def calm(self) -> None:
-        """Let nothing happen any more: be there, with the protocol and the topics of the end."""
+        """Let nothing happen to the member any more: a process runs, with the protocol and the
+        topics of the world's end."""
         last = self.story.protocols[1]
         rolls, self._protocol = self._protocol != last, last
         self._calm_down(restarts=rolls)
@@ -111,12 +113,12 @@ class Groups:
             self.members += [Member(self, group, number, ledger) for number in range(len(group.seats))]
 
     def begin(self) -> None:
-        """Plan what happens, from now on."""
+        """Plan the joins of all members and what happens to them, from now on."""
         for member in self.members:
             member.plan(member.seat.joins_ms, member.seat.happenings)
 
     def new_rng(self) -> Random:
-        """An rng for one process."""
+        """A random number generator for one process, seeded by the world's."""
         return Random(self._rng.getrandbits(64))
 
     def next_process(self) -> int:
@@ -129,12 +131,12 @@ class Groups:
         return {ledger.output: OUTPUT_PARTITIONS for ledger in self.ledgers if ledger.output is not None}
 
     def calm(self) -> None:
-        """Let nothing happen any more."""
+        """Let nothing happen to any member any more."""
         for member in self.members:
             member.calm()
 
     def converge(self) -> None:
-        """Wait until each group has taken in everything, then have all members leave."""
+        """Wait until each group has read its topics to the end, then have all members leave."""
         try:
             self.host.run_until(lambda: not self._unfinished(), CONVERGE_MS)
         except TimedOut:
@@ -145,7 +147,8 @@ class Groups:
         await_close(self.stage, self.members)
 
     def _unfinished(self) -> list[str]:
-        """Everything that is missing until every partition is read to its end by one owner."""
+        """Texts that name the partitions not read to their end by one owner yet; empty: every
+        partition is."""
         found = []
         for ledger in self.ledgers:
             members = [member for member in self.members if member.ledger is ledger]

@@ -40,13 +40,14 @@ IN_FLIGHT_MAX = 5
 """max.in.flight.requests.per.connection, here of a partition."""
 RETRY_MS = 20.0
 PATIENCE_MS = 1_000.0
-"""Milliseconds after which a request without an answer is taken for lost, as by request.timeout.ms."""
+"""Milliseconds after which a request without an answer is taken for lost, as by
+request.timeout.ms."""
 LONGEST_MS = 1_500.0
 """Milliseconds that an application thinks at most before it ends a transaction."""
 BATCHES_MAX = 8
 REPLACED_SHARE = 0.3
-"""Share of transactions before which the application gives way to one with a transactional id of its
-own: partitions know nothing of that one's producer."""
+"""Share of transactions before which the application gives way to one with a transactional id of
+its own: partitions know nothing of that one's producer."""
 CREATED_MS = 1_700_000_000_000
 TRY_AGAIN = frozenset(
     {
@@ -79,7 +80,7 @@ Part: TypeAlias = "Generator[float | Ask, int | None, int]"
 
 
 class Ended(Enum):
-    """How a transaction ended, as its application was told."""
+    """The outcome of a transaction, as its application was told."""
 
     OPEN = "not ended"
     COMMITTED = "committed"
@@ -111,7 +112,8 @@ class ScriptedTransaction:
 
 
 class JavaProducer:
-    """Runs transactions one right behind the other until it is told to finish."""
+    """Runs transactions one right behind the other, as Java's producer would, until `finish` is
+    called."""
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class JavaProducer:
 
     @property
     def name(self) -> str:
-        """Its transactional id."""
+        """The producer's transactional id."""
         return f"java-{self.number}.{self._life}"
 
     def begin(self) -> None:
@@ -351,8 +353,8 @@ class JavaProducer:
         answered: Callable[[int], None],
         taken: Callable[[ProducerIdentity], None],
     ) -> None:
-        """Send a request that gives a producer's identity, for `taken` if it succeeds; `answered` is
-        called with the error code."""
+        """Send a request to the coordinator. `answered` is called with its error code; if there is
+        none, `taken` is called with the producer's identity in the answer."""
         topic = self._cluster.controller.create_transactions_topic()
         leader = topic.partitions[home_partition(self.name, len(topic.partitions))].leader
         if leader < 0:
@@ -389,8 +391,8 @@ class JavaProducer:
         )
 
         def taken(identity: ProducerIdentity) -> None:
-            # Taken over by who waits for it: a late answer to a request that was asked again says the
-            # same as the other.
+            # Applied by the caller that waits: a late answer to a request that was sent again
+            # is equal to the other.
             if self._identity == asked:
                 self._following = identity
 

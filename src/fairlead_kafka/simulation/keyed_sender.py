@@ -38,8 +38,8 @@ class KeyedSender(Sender):
         """How far its clock is ahead, ms."""
 
     def rows(self, sending: Sending, serials: range) -> Rows:
-        """Records of a submission with keys, and timestamps of a clock that may be wrong; they get
-        these serials."""
+        """Records of a submission with keys, and timestamps of a clock that may be wrong; the
+        records get the numbers `serials`."""
         now_ms = self._app().host.now_ms() + self.skew_ms
         rows = [self._row(self._rng, serial, sending, now_ms) for serial in serials]
         self.wrote.update(zip(serials, rows, strict=True))

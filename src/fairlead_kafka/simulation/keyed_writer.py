@@ -48,9 +48,8 @@ State = dict[bytes, bytes | None]
 
 
 class KeyedWriter:
-    """Writes 1, 2, 3 ... under one key or another. It asks every broker each time: the leader is
-    the one that takes it.
-    """
+    """Writes records 1, 2, 3 ..., each under one of a few keys. Every request goes to all brokers;
+    the leader is the one that accepts it."""
 
     def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host
@@ -69,7 +68,7 @@ class KeyedWriter:
         """Replicas that were out of sync for longer than tombstones are kept."""
 
     def watch(self, cluster: RealCluster) -> None:
-        """Note which replicas are out of sync, now and every `LOOK_MS` from now on."""
+        """Note which replicas are out of sync, now and every `LOOK_MS` milliseconds from now on."""
         partition = cluster.controller.image.topics[TOPIC].partitions[0]
         now_ns = self._host.now_ns()
         for node_id in partition.replicas:
@@ -135,7 +134,8 @@ class KeyedWriter:
         """Errors in the replicas at the end, after compaction, as texts.
 
         A replica that was out of sync for longer than `delete.retention.ms` may have missed a
-        tombstone, as in Kafka: it keeps a value that the others deleted, and shows it if it leads.
+        tombstone, as in Kafka: the replica keeps a value that the others deleted, and readers see
+        it if the replica leads.
         """
         image = cluster.controller.image.topics[TOPIC]
         states: dict[int, State] = {}

@@ -30,14 +30,16 @@ STAND_IN = "i" * 30_000
 
 
 class LongIds:
-    """Sends requests with one name for everything to all brokers."""
+    """Sends requests in which all names are of one length to all brokers: no other client may
+    suffer from them."""
 
     def __init__(self, host: VirtualHost, addresses: Sequence[str]) -> None:
         self._asker = Asker(host)
         self._addresses = addresses
 
     def begin(self, length: int) -> None:
-        """Send every request that takes a client's name, with one of `length` bytes."""
+        """Send every kind of request that has a client's name in it, with a name of `length`
+        bytes."""
         name = STAND_IN if length > len(STAND_IN) else "i" * length
         for address in self._addresses:
             ask = partial(self._ask, address, length)

@@ -53,7 +53,8 @@ TAKE_BYTES = 20_000
 
 
 class Habits(NamedTuple):
-    """How the application of a member behaves."""
+    """How a member's application behaves: how long it polls and works, and what it commits or
+    acknowledges; times in ms."""
 
     poll_ms: float
     """Milliseconds that a poll waits."""
@@ -77,7 +78,7 @@ class Role(NamedTuple):
 
 
 class MemberProcess(GroupProcess):
-    """One life of a member. `ended` is called once."""
+    """One process of a group's member. `ended` is called once."""
 
     REFUSALS = frozenset(
         {
@@ -101,7 +102,8 @@ class MemberProcess(GroupProcess):
         self._losses = self._commits = 0
 
     def position(self, place: Place) -> int:
-        """The offset of the next record that a poll would give; -1: not known yet."""
+        """The offset of the next record of the partition `place` that a poll would give; -1: not
+        known yet."""
         found = self.machine.positions().get(partition_of(place))
         return -1 if found is None else found.offset
 
@@ -127,7 +129,8 @@ class MemberProcess(GroupProcess):
         yield from self._leave()
 
     def _make(self, change: GroupChange) -> Steps:
-        """Do the application's part of a change, and see what is held afterwards."""
+        """Do the application's part of a change of the assignment, and note which partitions it has
+        then."""
         if change.revoked and not change.lost and self._habits.commits_when_revoked:
             yield from self._commit(waits=True)
         stopped_ns = self._host.now_ns()
@@ -154,7 +157,8 @@ class MemberProcess(GroupProcess):
         return Session(self.number, who.member_id, self._losses)
 
     def _given(self, chunks: Sequence[Chunk]) -> list[tuple[Claim, int, bytes]]:
-        """Note the records of chunks that are still wanted; (claim, offset, value) of each."""
+        """Note the records of chunks whose partitions are still assigned, and return (claim,
+        offset, value) of each."""
         taken: list[tuple[Claim, int, bytes]] = []
         now_ns = self._host.now_ns()
         for chunk in chunks:
@@ -173,12 +177,12 @@ class MemberProcess(GroupProcess):
         return taken
 
     def _work(self, taken: Sequence[tuple[Claim, int, bytes]]) -> Steps:
-        """Work on records; a part of the time, commit what was worked on."""
+        """Work on records for a while, and sometimes commit their offsets."""
         if self._rng.random() < self._habits.commit_share:
             yield from self._commit(waits=self._rng.random() < self._habits.waits_share)
 
     def _commit(self, *, waits: bool) -> Steps:
-        """Commit all positions."""
+        """Commit all positions; `waits`: and wait for the answer."""
         offsets = self._positions()
         if not offsets:
             return
@@ -204,7 +208,7 @@ class MemberProcess(GroupProcess):
     def _asked(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: GroupMetadata
     ) -> list[CommitResult]:
-        """Note a commit that is asked for now."""
+        """Note in the ledger the commits of `offsets` that the member `who` asks for now."""
         session, now_ns = self._session(who), self._host.now_ns()
         results = [
             CommitResult(

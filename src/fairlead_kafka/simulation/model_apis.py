@@ -66,10 +66,8 @@ class ModelApis:
         }
 
     def answer(self, broker: ModelNode, request: Request[Message], accepted_ns: int) -> ApiMessage | None:
-        """The response; None closes the connection, as for an API that is not offered.
-
-        `accepted_ns`: when the connection was accepted.
-        """
+        """The response to a request; None closes the connection, as for an API that is not offered.
+        `accepted_ns`: when the connection was accepted, ns."""
         answer = self._answers.get(request.api_key)
         return None if answer is None else answer(broker, request, accepted_ns)
 

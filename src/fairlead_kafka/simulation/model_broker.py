@@ -41,7 +41,7 @@ _PartitionResponse = ProduceResponse.PartitionProduceResponse
 
 @dataclass(slots=True, eq=False)
 class _Outcome:
-    """Result for one partition in a Produce request, kept until the answer leaves."""
+    """Result for one partition in a Produce request, kept until the answer is sent."""
 
     index: int
     error_code: int
@@ -113,7 +113,8 @@ class ModelBroker:
         return self._later[0][0] if self._later and not self.frozen else None
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Serve what arrived and what is due."""
+        """Serve the requests that arrived and send the answers that are due; returns the effects
+        for the host."""
         self._now_ns = now_ns
         while self._operations:
             self._operations.popleft()(self)
@@ -154,7 +155,7 @@ class ModelBroker:
         self._later.clear()
 
     def start(self) -> None:
-        """Start again."""
+        """Start the broker again, after `kill`."""
         if not self.running:
             self.running = True
             self._effects.append(Listen(_LISTENER, self.name, PORT))
@@ -324,11 +325,8 @@ class ModelBroker:
         request: Request[ProduceRequest],
         outcomes: list[tuple[ProduceRequest.TopicProduceData, list[_Outcome]]],
     ) -> None:
-        """Send the answer.
-
-        A write counts only if no other broker has become leader meanwhile; then it is never taken
-        back.
-        """
+        """Send the answer to a Produce request. A write is acknowledged only if no other broker has
+        become leader meanwhile; it is never taken back then."""
         if not connection.open:
             return
         responses = [

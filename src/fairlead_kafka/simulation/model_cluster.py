@@ -34,15 +34,15 @@ OnRequest = Callable[[int, ApiKey], int]
 
 
 class ModelNode(Protocol):
-    """One broker, as the others know it."""
+    """One model broker, as the others know it."""
 
     @property
     def node_id(self) -> int:
-        """Its id, counted from 0."""
+        """The broker's id, counted from 0."""
 
     @property
     def name(self) -> str:
-        """Its host name."""
+        """The broker's host name."""
 
     @property
     def running(self) -> bool:
@@ -50,7 +50,8 @@ class ModelNode(Protocol):
 
 
 class ModelCluster(Protocol):
-    """The common log, the nodes, and the switches that a script may turn at any time."""
+    """State that model brokers share: the log, each other, and faults that a script may set at any
+    time."""
 
     host: VirtualHost
     name: str

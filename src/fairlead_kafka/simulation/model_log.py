@@ -27,7 +27,8 @@ _MARKER_BYTES = 78
 
 @dataclass(slots=True)
 class StoredBatch:
-    """One batch in a partition, at `base_offset`; `header.base_offset` means nothing.
+    """One batch in a partition, at `base_offset`; `header.base_offset` is the producer's, which
+    brokers ignore.
 
     `data` is None where only sizes are kept.
     """
@@ -40,7 +41,7 @@ class StoredBatch:
 
     @property
     def end_offset(self) -> int:
-        """The offset after its last record."""
+        """The offset after the batch's last record."""
         return self.base_offset + self.header.count
 
 
@@ -55,7 +56,7 @@ class ProducerWindow:
         """First and last sequence and base offset of the newest batches, oldest first."""
 
     def note(self, first: int, last: int, base_offset: int) -> None:
-        """Note one more written batch."""
+        """Note one more batch of the producer that was written."""
         self.batches.append((first, last, base_offset))
         if len(self.batches) > BROKER_BATCH_WINDOW:
             del self.batches[0]
@@ -118,10 +119,8 @@ class ModelPartition:
         return base_offset
 
     def mark(self, producer_id: int, epoch: int, committed: bool) -> None:
-        """Write the marker of a transaction that ended; no leader change takes it back.
-
-        Older epochs are refused from now on.
-        """
+        """Write the marker of a transaction that ended, which no change of leader takes back.
+        Batches of the producer in older epochs are refused from now on."""
         header = BatchHeader(
             0, _MARKER_BYTES, 0, self.leader_epoch, 0, _MARKER, 0, 0, 0, producer_id, epoch, NO_SEQUENCE, 1
         )
@@ -138,9 +137,8 @@ class ModelPartition:
             window.note(header.base_sequence, header.last_sequence, base_offset)
 
     def truncate(self) -> int:
-        """Take back records that were never acknowledged, as a new leader that had not replicated
-        them would. Returns how many.
-        """
+        """Remove the records that were never acknowledged, as a new leader that had not replicated
+        them would. Returns how many."""
         before = self.end_offset
         while self.batches and self.batches[-1].end_offset > self.high_watermark:
             batch = self.batches.pop()

@@ -72,7 +72,7 @@ class ModelTransaction:
 
 
 class ModelTransactions:
-    """All transactional ids of a cluster; every broker asks here."""
+    """The transactional ids of a cluster of model brokers, which all of them share."""
 
     def __init__(self, cluster: ModelCluster, new_producer_id: Callable[[], int]) -> None:
         self._cluster = cluster
@@ -91,9 +91,8 @@ class ModelTransactions:
         return next((node_id for node_id in nearest if machines[node_id].running), NOWHERE)
 
     def hears(self, key: str, accepted_ns: int) -> bool:
-        """False for a connection that is older than the newest one served for this transactional
-        id.
-        """
+        """True if requests about this transactional id are served on a connection that was accepted
+        at `accepted_ns`: no newer connection was served for it."""
         transaction = self._by_id.get(key)
         if transaction is None:
             return True
@@ -191,9 +190,8 @@ class ModelTransactions:
         return ErrorCode.NONE if repeated else ErrorCode.INVALID_TXN_STATE
 
     def admit(self, topic: str, index: int, header: BatchHeader) -> int:
-        """Error code for a transactional batch; 0 only as part of an open transaction that includes
-        the partition (KIP-890).
-        """
+        """The error code for a transactional batch. 0 only if it is part of an open transaction
+        that includes the partition (KIP-890)."""
         transaction = next(
             (each for each in self._by_id.values() if each.producer_id == header.producer_id), None
         )
@@ -232,9 +230,8 @@ class ModelTransactions:
             self._fence(transaction)
 
     def _fence(self, transaction: ModelTransaction) -> None:
-        """Abort on the coordinator's side, in the next epoch, so that the producer's batches are
-        refused from now on.
-        """
+        """Abort the transaction, as the coordinator does by itself, in the next epoch, so that the
+        producer's batches are refused from now on."""
         transaction.epoch += 1
         transaction.before = None
         self._begin_end(transaction, committed=False)

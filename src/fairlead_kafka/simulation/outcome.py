@@ -16,7 +16,7 @@ VIOLATIONS_MAX = 20
 
 @dataclass
 class Outcome:
-    """Summary of one seed."""
+    """Result of one seed: counts, the digest of its story, and what was violated."""
 
     world: str
     seed: int
@@ -31,7 +31,7 @@ class Outcome:
     violations: list[str] = field(default_factory=list)
 
     def violated(self, what: str) -> None:
-        """Note a violation."""
+        """Note a violation, in words."""
         if len(self.violations) < VIOLATIONS_MAX:
             self.violations.append(what)
 

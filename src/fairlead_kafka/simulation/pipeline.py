@@ -38,8 +38,9 @@ class _Connection:
 
 
 class Pipeline:
-    """One connection to each server, opened when it is needed. The caller gets each answer, or None
-    if the connection was lost."""
+    """A machine with one connection to each server, opened when it is needed, on which requests
+    follow each other without a wait. The caller gets each answer, or None if the connection was
+    lost."""
 
     def __init__(self, host: VirtualHost) -> None:
         self._host = host
@@ -80,7 +81,8 @@ class Pipeline:
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived; returns effects for the host."""
+        """Work on the events that arrived and on what is due; returns the effects for the host.
+        `now_ns` is monotonic, `wall_ms` milliseconds since 1970."""
         events, self._events = self._events, []
         for event in events:
             if not isinstance(event, Connected | Received | Disconnected):

@@ -1,5 +1,5 @@
-"""One process that is a member of a group of either kind: a real machine, and an application that may
-be told to read other topics, to hang, to close and to die.
+"""One process that is a member of a group of either kind: a real machine, and an application that
+may be told to read other topics, to hang, to close and to die.
 
 The application is a generator: it yields how many ms to wait, or an operation for a machine, and is
 sent its result.
@@ -33,7 +33,8 @@ class Call(NamedTuple):
 
 Answer: TypeAlias = "tuple[object, Exception | None]"
 Part: TypeAlias = Generator["float | Call", Answer, T]
-"""A part of a process's life, which returns a `T`. It waits for so many ms, or for a call's answer."""
+"""A part of a process's life, which returns a `T`. It waits for so many ms, or for a call's
+answer."""
 Steps: TypeAlias = Part[None]
 
 
@@ -43,8 +44,8 @@ def called(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> Part[tuple[T, Exception | None]]:
-    """Submit `operation(completion, *args, **kwargs)`; its result, which is nothing with an error,
-    and its error."""
+    """Submit `operation(completion, *args, **kwargs)`; gives (result, None), or (undefined, the
+    error)."""
 
     def make(done: Completion[object]) -> object:
         return operation(cast("Completion[T]", done), *args, **kwargs)
@@ -54,7 +55,8 @@ def called(
 
 
 class Stage(NamedTuple):
-    """The world, as far as members know it."""
+    """The parts of the world that a member's process uses: the host, the script, and where
+    violations are noted."""
 
     host: VirtualHost
     script: Script
@@ -62,7 +64,8 @@ class Stage(NamedTuple):
 
 
 class GroupProcess(ABC):
-    """One life of a member. `group`: its group, as violations name it; `ended` is called once."""
+    """One process of a group's member, from its start to its end. `group`: the group, as violations
+    call it; `ended` is called once, when the process has ended."""
 
     REFUSALS: ClassVar[frozenset[int]] = frozenset()
     """Errors of a group after which a process ends and another begins."""
@@ -94,11 +97,11 @@ class GroupProcess(ABC):
         self._wanted = topics
 
     def nap(self, ms: float) -> None:
-        """Do nothing for so long: the application hangs, its machine does not."""
+        """Do nothing for `ms` milliseconds: the application hangs, its machine does not."""
         self._nap_ms = ms
 
     def close(self) -> None:
-        """Say what is left to say to the group, leave it, and end."""
+        """Commit or acknowledge what is left, leave the group, and end."""
         self._closing, self._nap_ms = True, 0.0
 
     def kill(self) -> None:
@@ -110,10 +113,10 @@ class GroupProcess(ABC):
 
     @abstractmethod
     def _living(self) -> Steps:
-        """The application, from its first poll until it has left."""
+        """The application's life, from its first poll until it has left the group."""
 
     def _rest(self) -> Steps:
-        """Hang, if the story has it so."""
+        """Hang for as long as the last `nap` said, if there was one."""
         if self._nap_ms:
             wait_ms, self._nap_ms = self._nap_ms, 0.0
             yield wait_ms
@@ -130,7 +133,7 @@ class GroupProcess(ABC):
         return True
 
     def _end(self, how: str) -> None:
-        """Do nothing any more. `how`: "left" or "died"."""
+        """End the process: nothing happens in it any more. `how`: "left" or "died"."""
         self.ended = True
         self._script.after(0.0, self._removed)
 

@@ -1,5 +1,5 @@
-"""A member that reads, processes and writes in transactions: for each record that it is given one of
-the output topic, and its offsets with them (KIP-447).
+"""A member that reads, processes and writes in transactions: for each record that it is given one
+of the output topic, and its offsets with them (KIP-447).
 
 A new process has a new transactional id, so that nothing but its group's generation keeps one that
 hangs from committing what others have read meanwhile.
@@ -43,7 +43,7 @@ def output_of(place: Place, offset: int) -> bytes:
 
 
 class Processor(MemberProcess):
-    """One life of a member with a transactional producer of its own."""
+    """One process of a group's member with a transactional producer of its own."""
 
     def __init__(self, stage: Stage, role: Role, ended: Callable[[], None]) -> None:
         super().__init__(stage, role, ended)
@@ -88,7 +88,8 @@ class Processor(MemberProcess):
         return self._ready
 
     def _finish(self, results: Sequence[CommitResult], failed: Exception | None) -> Steps:
-        """Commit; or abort, and go back to where the last transaction ended."""
+        """Commit the transaction; or, if it `failed`, abort it and read on from where the last one
+        ended."""
         commits, again, may_stand = failed is None, False, False
         while True:
             may_stand = may_stand or commits
@@ -139,7 +140,7 @@ class Processor(MemberProcess):
         offset: int,
         error: Exception | None,
     ) -> None:
-        """Do nothing: what became of a record is its transaction's."""
+        """Do nothing: the outcome of a record is that of its transaction."""
 
     def _ask(
         self, operation: Callable[Concatenate[Completion[T], P], object], *args: P.args, **kwargs: P.kwargs

@@ -23,10 +23,10 @@ NAME = "broker"
 class ProduceCluster:
     """`brokers` model brokers, numbered from 0, at `broker-0:9092` and so on.
 
-    Every broker can lead every partition: the log is one (`log`). With `keeps_records` what was
-    written can be read back from it; without, only headers stay, and long runs cost no memory.
-    `forgetful` brokers answer as those before Kafka 2.5. `rng` is for what is left to chance
-    (`replication_ms`).
+    Every broker can lead every partition: the log is one (`log`). With `keeps_records` the records
+    written can be read back from it; without, only headers are kept, so that long runs need no
+    memory. `forgetful` brokers answer as those before Kafka 2.5. `rng` draws random times
+    (`replicate_within`, `mark_within`).
     """
 
     def __init__(
@@ -115,9 +115,8 @@ class ProduceCluster:
         return lost
 
     def elect(self) -> None:
-        """Give every partition whose leader is dead to the next living broker by number; to nobody
-        if none lives.
-        """
+        """Give every partition whose leader is dead to the next living broker by number; to none if
+        all are dead."""
         count = len(self.machines)
         for topic, index, partition in self.log.each():
             if partition.leader == NOWHERE or not self.machines[partition.leader].running:
@@ -127,8 +126,8 @@ class ProduceCluster:
                     self.move(topic, index, leader)
 
     def replicate_within(self, most_ms: float) -> None:
-        """Make answers to acks=all wait for other brokers from now on, up to `most_ms`; 0: they do
-        not.
+        """Make answers to acks=all wait for other brokers from now on, for a random time of up to
+        `most_ms` milliseconds; 0: they do not wait.
 
         UsageError for a cluster without an rng.
         """
@@ -147,7 +146,8 @@ class ProduceCluster:
         return int(self._rng.random() * self._replication_ns)
 
     def mark_within(self, most_ms: float) -> None:
-        """Have the markers of a transaction that ends written within `most_ms`; 0: at once."""
+        """Have the markers of a transaction that ends written within `most_ms` milliseconds; 0: at
+        once."""
         self._markers_ms = most_ms
 
     def markers_ms(self) -> float:
@@ -160,10 +160,8 @@ class ProduceCluster:
 
 
 class BrokerHandle:
-    """One broker of a `ProduceCluster`, and the faults that can be set on it.
-
-    They take effect when time next goes on.
-    """
+    """One broker of a `ProduceCluster`, and the faults that can be set on it. Faults take effect
+    when virtual time next goes on."""
 
     def __init__(self, cluster: ProduceCluster, machine: ModelBroker, handle: Handle) -> None:
         self.machine = machine
@@ -234,7 +232,7 @@ class BrokerHandle:
         self._submit(lambda machine: setattr(machine, "frozen", machine.running))
 
     def thaw(self) -> None:
-        """Let a frozen broker go on, with what has come meanwhile first."""
+        """Let a frozen broker go on, first with the requests that have come meanwhile."""
         self._submit(lambda machine: setattr(machine, "frozen", False))
 
     def _submit(self, operation: Callable[[ModelBroker], None]) -> None:

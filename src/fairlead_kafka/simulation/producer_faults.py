@@ -119,7 +119,7 @@ class ProducerFaults(Faults):
     def _forget(self, fault: Fault) -> None:
         """Expire producer state, as `producer.id.expiration.ms` does.
 
-        Only while no batch is in flight: it takes a day without one.
+        Done only while no batch is in flight: in a real cluster it takes a day without any.
         """
         if not self._copies_linger and not any(
             application.machine.records_open or application.inbox.items for application in self.applications

@@ -48,7 +48,7 @@ class Read(NamedTuple):
 
 @dataclass
 class Look:
-    """One look at a partition: what it is to ask, and what it was told."""
+    """One look at a partition by a reader: what it asks for, and the answers."""
 
     place: Place
     committed: bool
@@ -88,7 +88,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Made = Callable[[Completion[object]], object]
 Part: TypeAlias = Generator[Made, "tuple[object, Exception | None]", T]
-"""A part of a look, which returns a `T`. It waits for the answer to the operation that it yields."""
+"""A part of a look, which returns a `T`. It waits for the answer to the operation that it
+yields."""
 
 
 def _asked(
@@ -105,7 +106,8 @@ def _asked(
 
 
 class Reader:
-    """One consumer. `look` begins a look, which is over once its `stopped_ns` is set."""
+    """A consumer that looks at one partition after the other. `look` begins a look, which has ended
+    once its `stopped_ns` is set."""
 
     def __init__(self, host: VirtualHost, bootstrap_servers: str, committed: bool, rng: Random) -> None:
         config = {
@@ -133,7 +135,8 @@ class Reader:
         return not self.looks or self.looks[-1].stopped_ns >= 0
 
     def look(self, place: Place, seek: int, times_ms: Sequence[int] | None, patience_ms: float) -> Look:
-        """Begin a look at a partition; it gives up after `patience_ms`. Only when `idle`."""
+        """Begin a look at a partition; it gives up after `patience_ms` milliseconds. To be called
+        only when `idle`."""
         look = Look(place, self.committed, self._host.now_ns(), seek, times_ms)
         self.looks.append(look)
         self._go_on(self._looking(look, self._host.now_ns() + ms_to_ns(patience_ms)), None, None)

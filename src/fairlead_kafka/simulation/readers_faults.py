@@ -65,7 +65,7 @@ class ReadersFaults(ClusterFaults):
         self.rot = Rot(scene.host, cluster, tuple({topic: None for topic, _ in places}), scene.rng)
 
     def _hiccup(self, fault: Fault) -> None:
-        """Make one broker's writes fail midway, and soon succeed again."""
+        """Make one broker's writes fail midway, and succeed again soon after."""
         faults, folder = self._host.disk.faults, self._broker(fault).folder
         faults.fail(folder, {"full": ENOSPC, "broken": EIO}[fault.what["how"]])
         self._script.after(fault.what["ms"], faults.heal, folder)
@@ -107,5 +107,5 @@ class ReadersFaults(ClusterFaults):
             self._script.after(PERIOD_MS, self._listen, deaf)
 
     def _long_ids(self, fault: Fault) -> None:
-        """Use names of such a length for everything."""
+        """Use names of the length that the fault says for groups, transactions and topics."""
         self._long_named.begin(fault.what["length"])

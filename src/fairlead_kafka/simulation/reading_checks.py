@@ -20,7 +20,8 @@ Item = tuple[int, int]
 
 
 def check_look(look: Look, facts: Facts) -> list[str]:
-    """Every error in what a look was told, whenever it took place and however it ended."""
+    """Every violation, as a text, in the answers that a look got, whenever it took place and
+    however it ended."""
     found = [*_unsound(look, facts), *_missing(look, facts), *_beyond(look, facts)]
     for time_ms, answer in look.found.items():
         found += (
@@ -32,7 +33,7 @@ def check_look(look: Look, facts: Facts) -> list[str]:
 
 
 def _unsound(look: Look, facts: Facts) -> Iterable[str]:
-    """Records that the reader was given and should not have been."""
+    """Records that the reader was given and should not have been, as texts."""
     place, before = look.place, max(look.seek, look.start) - 1
     for read in look.records:
         if read.offset <= before:
@@ -49,7 +50,7 @@ def _unsound(look: Look, facts: Facts) -> Iterable[str]:
 
 
 def _missing(look: Look, facts: Facts) -> Iterable[str]:
-    """Records that the reader should have been given on its way, and was not."""
+    """Records that the reader should have been given on its way and was not, as texts."""
     if look.position < 0:
         return
     given = {read.offset for read in look.records}
@@ -73,7 +74,8 @@ def _is_due(look: Look, facts: Facts, fact: Fact) -> bool:
 
 
 def _beyond(look: Look, facts: Facts) -> Iterable[str]:
-    """Log ends that leave out a record which was acknowledged before the end was asked for."""
+    """As texts, log ends that leave out a record which was acknowledged before the end was asked
+    for."""
     if look.committed or look.end < 0:
         return
     for fact in facts.by_place[look.place].values():
@@ -119,8 +121,8 @@ def _has_time(look: Look, facts: Facts, answer: OffsetAndTimestamp) -> Iterable[
 
 
 def check_final_looks(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
-    """Errors in looks at a partition that changes no more: all of it but `rotten` batches is read,
-    and offsets by time agree with what was read.
+    """Violations, as texts, in looks at a partition that does not change any more: all of it but
+    `rotten` batches is read, and offsets by time agree with what was read.
 
     A look may stop with CORRUPT_MESSAGE right before a batch that is damaged on its leader, and
     nowhere else.

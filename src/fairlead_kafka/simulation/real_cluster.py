@@ -67,10 +67,8 @@ class RealBroker:
         return f"broker-{self.node_id}:{PORT}"
 
     def start(self) -> None:
-        """Start the broker (again) from its disk; once it has ended, if it is still ending.
-
-        Does nothing if it runs.
-        """
+        """Start the broker (again) from its disk, if need be once its end is complete. Does nothing
+        if it runs."""
         if self.running:
             return
         if self._ending:
@@ -84,12 +82,9 @@ class RealBroker:
         self._host.submit(self.handle, StartBroker(Completion(self._started)))
 
     def kill(self, *, power: bool = False, pages: bool = False) -> None:
-        """End the broker as `kill -9` does: what was written to the disk is there.
-
-        With `power`, unsynced data is lost, but for a part of it.
-
-        With `pages` too, the part that is left lacks some pages before its end.
-        """
+        """End the broker as `kill -9` does: data written to the disk stays there. With `power`,
+        unsynced data is lost, except for a random part of it; with `pages` too, that part lacks
+        some pages before its end."""
         if self.running or self._ending:
             self._end(KillBroker, (lambda: self._lose_unsynced(pages)) if power else lambda: None)
 
@@ -139,7 +134,7 @@ class RealBroker:
         self._faults = self.machine.faults = Faults(produce_service_time_ms, latency_ms)
 
     def set_clock(self, skew_ms: int) -> None:
-        """Set its time of day `skew_ms` ahead from now on."""
+        """Set the broker's time of day `skew_ms` milliseconds ahead from now on."""
         self.skew_ms = self.machine.skew_ms = skew_ms
 
     def _lose_unsynced(self, pages: bool = False) -> None:
@@ -154,7 +149,7 @@ class RealBroker:
 
     @property
     def outlived(self) -> int:
-        """Exceptions that the broker survived, which no client can have caused."""
+        """Number of exceptions that the broker survived and that no client can have caused."""
         return self._outlived + self.machine.errors
 
     def _make(self) -> None:
@@ -177,7 +172,8 @@ class RealBroker:
 
 
 class Clockwork:
-    """Timers of a controller that no machine hosts: calls what is due."""
+    """A machine that calls a controller's timers when they are due: the controller itself is no
+    machine."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -186,7 +182,8 @@ class Clockwork:
         """Never called: nothing is sent to this machine."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on what arrived; returns effects for the host."""
+        """Work on the events that arrived and on what is due; returns the effects for the host.
+        `now_ns` is monotonic, `wall_ms` milliseconds since 1970."""
         self._controller.tick(now_ns)
         return ()
 
@@ -199,7 +196,7 @@ class RealCluster:
     """Brokers, their controller, and the network between them.
 
     `distant`: brokers reach the controller over the network, as in process mode, and follow a copy
-    of its image; else they call it.
+    of its image; else they call it directly.
     """
 
     def __init__(
@@ -235,7 +232,7 @@ class RealCluster:
         return ",".join(broker.address for broker in self.brokers)
 
     def view_of(self, node_id: int) -> ClusterView:
-        """A broker's view of the cluster, for one life."""
+        """A broker's view of the cluster, for one run from start to end."""
         return (
             self.controller
             if self.server is None
@@ -277,7 +274,7 @@ class RealCluster:
             self.heal(*pair)
 
     def connected(self, broker: RealBroker) -> None:
-        """Apply the cuts of a broker to its new life."""
+        """Apply the cuts of a broker to its new links, after it was started again."""
         for pair in self._cuts:
             if broker.node_id in pair:
                 self._apply(pair)
@@ -291,9 +288,8 @@ class RealCluster:
             links.append(link)
 
     def link(self, one: int, other: int) -> VirtualLink:
-        """The network link between two brokers in their present lives, or with HERE between a
-        broker and the controller.
-        """
+        """The network link between two brokers that run, or with HERE between a broker and the
+        controller."""
         return self.host.link(self._handle(one), self._handle(other))
 
     def _handle(self, node_id: int) -> Handle:

@@ -47,8 +47,9 @@ def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
 
 
 def read_held(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
-    """All batches that the leaders of `topics` (name → partitions) hold, from where their logs begin,
-    with what no consumer is given: of aborted transactions, and before the log's start."""
+    """All batches that the leaders of `topics` (name → partitions) hold, from where their files
+    begin: also batches that no consumer is given, of aborted transactions and before the log start
+    offset."""
     log = ModelLog()
     for name in topics:
         image = cluster.controller.image.topics[name]
@@ -62,9 +63,8 @@ def read_held(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
 
 
 def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -> list[str]:
-    """Partitions, internal ones too, whose replicas do not end at one offset that is the high
-    watermark of each.
-    """
+    """Partitions, internal ones too, whose replicas do not all end at the same offset, which is the
+    high watermark of each. `besides` are left out."""
     found = []
     for topic, index, image in cluster.controller.image.partitions():
         if (topic.name, index) in besides:
@@ -83,9 +83,8 @@ def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -
 def converge(
     host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: Container[tuple[str, int]] = ()
 ) -> list[str]:
-    """Let time go on until every replica is in sync and has what the others have.
-
-    Returns the differences that are left after `limit_ms`.
+    """Let time go on until every replica is in sync and has the same log as the others. Returns the
+    differences that are left after `limit_ms` milliseconds, as texts.
 
     Partitions in `besides` are left out.
     """
@@ -106,8 +105,8 @@ def _apart(cluster: RealCluster, besides: Container[tuple[str, int]]) -> list[st
 
 
 def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:
-    """Differences in any byte between the replicas of a partition, internal ones too; they all end
-    at the same offset.
+    """Differences, as texts, in any byte between the replicas of each partition, internal ones too,
+    which all have to end at the same offset.
 
     Topics in `compacted` are left out: replicas compact each in its own time.
     """
@@ -127,9 +126,9 @@ def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[st
 
 
 def parted(cluster: RealCluster, trimmed: Container[str]) -> list[str]:
-    """Differences between the replicas of partitions of which records are deleted, where all of them
-    hold records: one that was not told of a deletion before its leader went holds more, as in Kafka.
-    """
+    """Differences, as texts, between the replicas of partitions of which records are deleted, at
+    the offsets that all of them have: a replica that did not hear of a deletion before its leader
+    died has more, as in Kafka."""
     found = []
     for topic, index, image in cluster.controller.image.partitions():
         if topic.name not in trimmed:
@@ -195,10 +194,8 @@ def _where(one: bytes, other: bytes) -> str:
 
 
 def _read_to_end(cluster: RealCluster, broker: RealBroker, topic: str, index: int) -> bytes:
-    """Everything below the high watermark.
-
-    A broker that does not know yet that it leads gets a little time.
-    """
+    """All batches of a partition below the high watermark, read from its leader. A broker that does
+    not know yet that it leads is given some time."""
     data, offset, patience_ms = b"", 0, START_MS
     while True:
         answers: list[tuple[int, list[bytes], int]] = []

@@ -31,9 +31,8 @@ class Rotten(NamedTuple):
 
 
 class Rot:
-    """Damages batches of `topics` that a checkpoint has recorded as synced: a start reads nothing
-    before it.
-    """
+    """Damages batches of `topics` that lie before a recovery checkpoint: a broker's start does not
+    read them."""
 
     def __init__(self, host: VirtualHost, cluster: RealCluster, topics: tuple[str, ...], rng: Random) -> None:
         self._host = host
@@ -67,8 +66,8 @@ class Rot:
         `position`.
 
         That may lie before the batch: compaction removes what was between, and a reader that stands
-        there is given the next batch that is left. A replica's damage stops nobody but who reads
-        from it, and a damaged batch that compaction or a cut replaced by a sound one stops nobody.
+        there is given the next batch that is left. Damage on another replica does not count, nor
+        does a damaged batch that compaction or truncation has replaced.
         """
         topic, partition = place
         image = self._cluster.controller.image.topics[topic]
@@ -82,9 +81,8 @@ class Rot:
         return any((one.node_id, one.location) == (leader, first) for one in self.in_place(place))
 
     def places(self) -> set[tuple[str, int]]:
-        """Partitions that some broker cannot read in full: a replica that lacks the rest cannot get
-        it there.
-        """
+        """Partitions that some broker cannot read in full, so that a follower cannot fetch the rest
+        from it."""
         return {(one.topic, one.partition) for one in self.found}
 
     def _old(self, broker: RealBroker) -> Iterator[tuple[Rotten, Location]]:

@@ -52,10 +52,10 @@ def simulate(
 
     `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`,
     all numbers but the first: violations counts seeds with one or more. Also `"records"`,
-    `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; `"missed"`: what is to be
-    said of canaries that were not noticed within their bound; and `"canary_seeds"`: a row for each
-    canary, `{"planted", "first_seed", "seeds", "seeds_max"}`, `seeds` being how many from the first
-    on it took until one noticed it (null: more than CANARY_SEEDS). `jobs`: processes to use.
+    `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; `"missed"`: what is to
+    be said of canaries that were not noticed within their bound; and `"canary_seeds"`: a row for
+    each canary, `{"planted", "first_seed", "seeds", "seeds_max"}`, `seeds` being how many from the
+    first on it took until one noticed it (null: more than CANARY_SEEDS). `jobs`: processes to use.
     ConfigError for an unknown world.
     """
     if world not in WORLDS:
@@ -101,7 +101,7 @@ def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
     """The first seed in which a planted bug is noticed; None: in none of `seeds` (default:
     `Canary.seeds`).
 
-    A machine that raises counts, but not with an error that would be the planting's own
+    A machine that raises counts as noticing, except for errors that the planting itself would cause
     (`PLANTING_ERRORS`).
     """
     run = WORLDS[canary.world]
@@ -152,7 +152,7 @@ def _row(canary: Canary, seeds: int | None) -> JsonObject:
 
 
 def _spread(function: Callable[[X], Y], items: Sequence[X], jobs: int) -> Iterable[Y]:
-    """`map(function, items)`, on `jobs` processes, in order."""
+    """Apply `function` to each item, on `jobs` processes; the results in order."""
     if jobs <= 1 or len(items) <= 1:
         yield from map(function, items)
         return

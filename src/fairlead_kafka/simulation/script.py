@@ -17,7 +17,7 @@ Action = Callable[..., None]
 class Script:
     """Calls functions at their times, in the order of planning if the times are equal.
 
-    They may plan more, and change the host.
+    The functions may plan more, and change the host.
     """
 
     def __init__(self, host: VirtualHost) -> None:
@@ -27,12 +27,13 @@ class Script:
         self._handle = host.add(self)
 
     def at(self, when_ns: int, function: Action, *arguments: object) -> None:
-        """Call `function(*arguments)` at `when_ns`, or at once if that is past."""
+        """Call `function(*arguments)` at `when_ns` (virtual clock), or as soon as possible if that
+        is past."""
         heappush(self._due, (when_ns, next(self._serial), function, arguments))
         self._host.wake(self._handle)
 
     def after(self, wait_ms: float, function: Action, *arguments: object) -> None:
-        """Call `function(*arguments)` in `wait_ms`."""
+        """Call `function(*arguments)` in `wait_ms` milliseconds."""
         self.at(self._host.now_ns() + ms_to_ns(wait_ms), function, *arguments)
 
     # The machine protocol

@@ -32,7 +32,8 @@ def _beginning_with_the_first(_: Method) -> Method:
 
 
 def _taking_late_acknowledgements(check: Method) -> Method:
-    """A record that nobody has, or somebody else, is the member's once more, if it says so."""
+    """Plant: an acknowledgement counts also if its member's lock has ended, and no member or
+    another one has the record now."""
 
     def planted(window: Window, member: str, first: int, last: int) -> None:
         for run in window._between(max(first, window.start), min(last, window.end)):

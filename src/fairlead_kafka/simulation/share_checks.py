@@ -1,17 +1,17 @@
 """Checks of share groups: compare what leaders locked, and what members said and were answered
 (`share_ledger`), with the log, once a world is over.
 
-- What was accepted or rejected, and the member was answered so, is never delivered again: not by the
-  leader that took it, and not by a later one. A broker that does not know yet that another leads may
-  do so, and no acknowledgement to it counts (KIP-932).
-- No acknowledgement is taken once the lock is over. One for a record that is done with meanwhile has
-  no effect, and no error, as in Kafka.
-- A record has one lock at a time. The next begins when the one before is over by the broker's clock,
-  was given up by its member, or ended with that member's session.
+- What was accepted or rejected, and the member was answered so, is never delivered again: not by
+  the leader that took it, and not by a later one. A broker that does not know yet that another
+  leads may do so, and no acknowledgement to it counts (KIP-932).
+- No acknowledgement is taken once the lock is over. One for a record that is done with meanwhile
+  has no effect, and no error, as in Kafka.
+- A record has one lock at a time. The next begins when the one before is over by the broker's
+  clock, was given up by its member, or ended with that member's session.
 - Each delivery after an acknowledged release has a greater count, and no count is above
   share.delivery.count.limit.
-- In the end each record that readers see was accepted, rejected, or delivered as often as it may be.
-  An acknowledgement without an answer may stand.
+- In the end each record that readers see was accepted, rejected, or delivered as often as it may
+  be. An acknowledgement without an answer may stand.
 - Members are given what is in the log, and with read_committed nothing of a transaction that was
   aborted.
 """
@@ -38,9 +38,9 @@ def check_share_group(
     starts: Mapping[Place, int],
     durable: Sequence[str],
 ) -> list[str]:
-    """Every error in what a share group's members were answered. `records`: what the log holds in the
-    end, `visible`: those that readers see, `starts`: the offset of each partition before which
-    records may have been deleted, `durable`: topics that lost nothing."""
+    """Every violation, as a text, in the answers that a share group's members got. `records`: what
+    the log holds in the end, `visible`: those that readers see, `starts`: the offset of each
+    partition before which records may have been deleted, `durable`: topics that lost nothing."""
     found: list[str] = []
     for place, offsets in visible.items():
         if place[0] in ledger.topics and place[0] in durable:
@@ -83,9 +83,9 @@ class History:
         ]
 
     def was_done(self, said: Said) -> bool:
-        """True if the record was done with before an acknowledgement was answered, by others that had
-        it later, or because it was deleted or compacted away: such an acknowledgement has no effect, and
-        is no error, as in Kafka."""
+        """True if the record of an acknowledgement was completed before the answer: by members that
+        had it later, or because it was deleted or compacted away. Such an acknowledgement has no
+        effect, and is no error, as in Kafka."""
         if said.offset < self._start or said.offset not in self._held:
             return True
         later = [said.acquisition, *self.after(said.acquisition, said.offset)]
@@ -101,7 +101,7 @@ class History:
 
 
 def _again(name: str, history: History) -> Iterable[str]:
-    """Deliveries after one that was accepted or rejected."""
+    """Deliveries, as texts, of records that were accepted or rejected before."""
     for said in history.said:
         if not said.acknowledged or said.kind not in FINAL_TYPES:
             continue
@@ -111,7 +111,7 @@ def _again(name: str, history: History) -> Iterable[str]:
 
 
 def _late(name: str, lock_ns: int, history: History) -> Iterable[str]:
-    """Acknowledgements that were taken of members who had no lock any more."""
+    """Acknowledgements, as texts, that were accepted from members whose lock had ended."""
     for said in history.said:
         if not said.acknowledged or said.kind == GAP:
             continue
@@ -152,7 +152,7 @@ def _locked_twice(name: str, ledger: ShareLedger, history: History) -> Iterable[
 
 
 def _freed_ns(one: Acquisition, said: Sequence[Said], lock_ns: int) -> int:
-    """The earliest time at which a lock may be over."""
+    """The earliest time, ns, at which the lock of an acquisition may be over."""
     until_ns = one.until_ns
     for each in said:
         if each.acknowledged and each.kind == AcknowledgeType.RENEW and each.asked_ns < until_ns:
@@ -162,7 +162,8 @@ def _freed_ns(one: Acquisition, said: Sequence[Said], lock_ns: int) -> int:
 
 
 def _open(name: str, limit: int, wanted: Sequence[int], history: History) -> Iterable[str]:
-    """Records that nobody settled, and that were not delivered as often as they may be."""
+    """Records, as texts, that were never accepted or rejected, and were delivered less often than
+    `limit`."""
     left = [
         offset
         for offset in wanted
@@ -181,8 +182,8 @@ def _open(name: str, limit: int, wanted: Sequence[int], history: History) -> Ite
 def check_contents(
     ledger: ShareLedger, contents: Records, visible: Visible, trimmed: Sequence[str], durable: Sequence[str]
 ) -> list[str]:
-    """Records that members were given and that are not in the log; `trimmed`: topics of which records
-    go."""
+    """Records, as texts, that members were given and that are not in the log; `trimmed`: topics of
+    which records are deleted."""
     found: list[str] = []
     for given in ledger.given:
         if given.place not in contents or given.place[0] not in durable:

@@ -1,7 +1,8 @@
 """The topic "jobs" of worlds with share groups: a writer that appends batches, and deletes records
 before offsets that lie within batches.
 
-Share groups read it. Of its own records nothing is checked but that members are given what is there.
+Share groups read it. Of its own records nothing is checked but that members are given what is
+there.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ TRIMMED_SHARE = 0.3
 
 
 class Jobs:
-    """Appends records to "jobs". It asks every broker each time: the leader is the one that takes
-    them."""
+    """Appends records to "jobs". Every request goes to all brokers; the leader is the one that
+    accepts it."""
 
     def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._script = script
@@ -47,8 +48,8 @@ class Jobs:
 
     @property
     def deleted(self) -> dict[Place, int]:
-        """Place → the offset before which records may be gone. Where a leader went before its followers
-        had deleted them, they are there again, as in Kafka."""
+        """Place → the offset before which records may be gone. If a leader dies before its
+        followers have deleted them, they are there again, as in Kafka."""
         return self._trimmer.asked
 
     def begin(self) -> None:

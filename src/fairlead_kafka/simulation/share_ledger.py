@@ -1,6 +1,5 @@
-"""Ledger of a share group: what leaders locked for its members, what the members were given and said
-of it, and what they were answered, while a world lived.
-"""
+"""Ledger of a share group: what leaders locked for its members, what the members were given and
+said of it, and what they were answered, while a world lived."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ FINAL_TYPES = frozenset({AcknowledgeType.ACCEPT, AcknowledgeType.REJECT})
 
 
 class Tenure(NamedTuple):
-    """One broker's time as leader of a partition: from one change of leader, or start of the broker, to
-    the next. Of two the greater is the later one; a broker may not know yet that its own is over."""
+    """One broker's time as leader of a partition: from one change of leader, or start of the
+    broker, to the next. Of two tenures the greater is the later one; a broker may not know yet that
+    its own has ended."""
 
     leader_epoch: int
     life: int
@@ -28,8 +28,8 @@ class Tenure(NamedTuple):
 
 
 class Acquisition(NamedTuple):
-    """Offsets `first` to `last` that a leader locked for a member, each delivered `deliveries` times by
-    then. Times are the broker's own, monotonic."""
+    """Offsets `first` to `last` that a leader locked for a member, each delivered `deliveries`
+    times by then. Times are the broker's own, monotonic, in ns."""
 
     at_ns: int
     until_ns: int
@@ -60,12 +60,13 @@ class Connected:
     busy: bool = True
     """Whether that request is not answered yet."""
     proven_ns: int = -1
-    """When the newest request was sent that the broker took as one of this session: it was there then."""
+    """When the newest request was sent that the broker took as one of this session: it was there
+    then."""
 
 
 @dataclass(slots=True, eq=False)
 class Said:
-    """An acknowledgement of one record, and the answer."""
+    """An acknowledgement of one record by a member, and the broker's answer; times in ns."""
 
     process: int
     place: Place
@@ -86,7 +87,7 @@ class Said:
     @property
     def refused(self) -> bool:
         """True if the acknowledgement is known to have no effect. After any other error it may
-        stand: the answer was lost, or the write was given up while it was under way."""
+        count: the answer was lost, or the write was given up while it was under way."""
         return isinstance(self.error, BrokerError) and self.error.code == ErrorCode.INVALID_RECORD_STATE
 
     def __str__(self) -> str:
@@ -109,7 +110,7 @@ class GivenRecord(NamedTuple):
 
 @dataclass
 class ShareLedger:
-    """All that is known of one share group."""
+    """All that the brokers and members of one share group did and were told while a world lived."""
 
     group: str
     topics: Sequence[str]
@@ -147,8 +148,8 @@ class ShareLedger:
         )
 
     def was_connected(self, acquisition: Acquisition, until_ns: int) -> bool:
-        """True if the session in which records were acquired was there until `until_ns` and after it,
-        so that its end cannot have freed them before."""
+        """True if the share session in which records were acquired lasted beyond `until_ns`, so
+        that its end cannot have released them before."""
         return any(
             node_id == acquisition.tenure.node_id
             and session.begun_ns <= acquisition.at_ns

@@ -1,8 +1,8 @@
-"""One process that is a member of a share group: a real share consumer's machine, and an application
-that polls, works, acknowledges, hangs with records locked, and closes.
+"""One process that is a member of a share group: a real share consumer's machine, and an
+application that polls, works, acknowledges, hangs with records locked, and closes.
 
-The application does with the machine what the client classes do.
-What it is given, says and is answered goes into the ledger of its group.
+The application does with the machine what the client classes do. What it is given, says and is
+answered goes into the ledger of its group.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class ShareRole(NamedTuple):
 
 
 class WatchedShareConsumer(ShareConsumerMachine):
-    """A share consumer that notes when its requests to brokers were sent, and that they were taken."""
+    """A share consumer's machine that notes when its requests to brokers were sent, and which were
+    served."""
 
     def __init__(self, role: ShareRole) -> None:
         super().__init__(share_settings(role.config), role.rng)
@@ -65,7 +66,7 @@ class WatchedShareConsumer(ShareConsumerMachine):
 
     @property
     def member_id(self) -> str:
-        """The id by which brokers know it."""
+        """The member id by which brokers know the consumer."""
         return self._group.member_id
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
@@ -86,8 +87,8 @@ class WatchedShareConsumer(ShareConsumerMachine):
         return effects
 
     def stale_epoch(self, rng: Random) -> tuple[int, int, int] | None:
-        """(Broker, number of the session, an epoch that is past) of one session; None: there is none
-        with such an epoch."""
+        """(broker, number of the session, an epoch that is past) of one share session; None: there
+        is none with such an epoch."""
         found = [
             (session.node_id, session.number, session.epoch)
             for session in self._fetcher._sessions.values()
@@ -99,13 +100,13 @@ class WatchedShareConsumer(ShareConsumerMachine):
         return node_id, number, rng.randrange(1, epoch)
 
     def has(self, node_id: int, number: int) -> bool:
-        """True if a session is open still."""
+        """True if the share session `number` with a broker is still open."""
         session = self._fetcher._sessions.get(node_id)
         return session is not None and session.number == number and session.opened
 
 
 class ShareProcess(GroupProcess):
-    """One life of a member. `ended` is called once."""
+    """One process of a share group's member. `ended` is called once, when the process has ended."""
 
     def __init__(self, stage: Stage, role: ShareRole, ended: Callable[[], None]) -> None:
         self.machine = WatchedShareConsumer(role)
@@ -124,15 +125,15 @@ class ShareProcess(GroupProcess):
     # What the story does with it
 
     def hold(self) -> None:
-        """Keep what the next poll gives, without a word, until `let_go`."""
+        """Keep the records of the next poll, without acknowledging any, until `let_go`."""
         self._hold = True
 
     def let_go(self) -> None:
-        """Hold nothing any more."""
+        """Stop keeping records: the process works on those it has, and on later ones, as usual."""
         self._hold = False
 
     def close(self) -> None:
-        """Acknowledge what is decided, leave the group, and end."""
+        """Acknowledge the records that were decided about, leave the group, and end."""
         self._hold = False
         super().close()
 
@@ -156,8 +157,8 @@ class ShareProcess(GroupProcess):
         self._end("left")
 
     def _poll(self) -> Part[list[Delivery] | None]:
-        """Deliveries with something to work on, after what is decided was passed on; None: an error
-        that ends this process."""
+        """Deliveries with records to work on, after acknowledgements were sent; None: an error that
+        ends this process."""
         acks = self._decided()
         if self._flight.renewing:
             yield from self._send(acks, waits=True)
@@ -175,7 +176,7 @@ class ShareProcess(GroupProcess):
         return [delivery for delivery in added if delivery.left]
 
     def _given(self, chunk: ShareChunk) -> Delivery:
-        """Note the records of a chunk."""
+        """Note the records of a chunk in the ledger."""
         place = place_of(chunk.partition)
         for first, last, deliveries in chunk.acquired:
             acquisition = self._ledger.found(place, self.machine.member_id, chunk.node_id, first, deliveries)
@@ -227,7 +228,8 @@ class ShareProcess(GroupProcess):
     # Acknowledgements
 
     def _decided(self) -> list[Acks]:
-        """Take acknowledgements that are to be sent now; in implicit mode of all that was given."""
+        """Take the acknowledgements that are to be sent now; in implicit mode those of all records
+        given."""
         if not self._habits.explicit:
             self._flight.decide_rest(AcknowledgeType.ACCEPT)
         acks = self._flight.take_decided()

@@ -21,8 +21,8 @@ PAUSE_MS = 300.0
 
 
 class ShareProbes:
-    """Sends requests with a past epoch of a share session for members of `processes()`: (group,
-    process)."""
+    """Sends requests with an epoch that is past, in share sessions of members, and looks that
+    brokers refuse them. `processes()` gives (group, process) of each member."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ShareProbes:
         """Requests that a broker took, though the member's session was at a later epoch."""
 
     def begin(self) -> None:
-        """Send one request, and the next a little later."""
+        """Send one such request, and the next a little later."""
         if self._finished:
             return
         processes = self._processes()
@@ -56,7 +56,7 @@ class ShareProbes:
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self.begin)
 
     def finish(self) -> None:
-        """Send no more."""
+        """Send no more requests."""
         self._finished = True
 
     def _ask(self, group: str, process: ShareProcess, node_id: int, number: int, epoch: int) -> None:

@@ -2,8 +2,9 @@
 under the same name, while the network keeps requests to its share coordinator for too long.
 
 A request that was kept looks to a broker like the same one once more, later: its sender has long
-asked again, and was answered. Whatever of before still comes, the offset that was set last is there.
-An admin who is refused, or not answered, goes on with another name: what was asked may yet be done.
+asked again, and was answered. Whatever of before still comes, the offset that was set last is
+there. An admin who is refused, or not answered, goes on with another name: what was asked may yet
+be done.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ ALTER_VERSION, DESCRIBE_VERSION, DELETE_VERSION = 0, 1, 2
 
 
 class Rebirths:
-    """Makes and deletes share groups, one after the other, and looks whether their offset holds."""
+    """Creates and deletes share groups under one name, one after the other, and checks that each
+    has its own start offset."""
 
     def __init__(self, host: VirtualHost, script: Script, cluster: RealCluster, rng: Random) -> None:
         self._host, self._script, self._cluster, self._rng = host, script, cluster, rng
@@ -70,7 +72,8 @@ class Rebirths:
         return f"reborn-{self._names}"
 
     def begin(self) -> None:
-        """Do one thing, and the next a little later."""
+        """Delete the group, or set its start offset and look that up; and do the next a little
+        later."""
         if self._finished:
             return
         address = self._coordinator()
@@ -84,7 +87,7 @@ class Rebirths:
             self._alter(address, self._rng.randrange(OFFSET_MAX))
 
     def finish(self) -> None:
-        """Do no more."""
+        """Do nothing more."""
         self._finished = True
 
     def _coordinator(self) -> str | None:
@@ -96,7 +99,8 @@ class Rebirths:
         return None if leader < 0 else self._cluster.brokers[leader].address
 
     def _within(self, answered: Callable[..., None]) -> Callable[..., None]:
-        """`answered`, if the answer comes in time; else this name is done with."""
+        """A function that calls `answered` if it is called in time; else the group's name is given
+        up for another."""
         self._round += 1
         number = self._round
 
@@ -147,7 +151,8 @@ class Rebirths:
             self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self.begin)
 
     def _look(self, wrong_since_ns: int | None) -> None:
-        """Look at the offset, of any broker; `wrong_since_ns`: since when it is wrong."""
+        """Look up the group's offset, at any broker; `wrong_since_ns`: since when it was found to
+        be wrong, None: it was not."""
         asked = DescribeShareGroupOffsetsRequest
         topic = asked.DescribeShareGroupOffsetsRequestTopic(topic_name=TOPIC, partitions=[0])
         group = asked.DescribeShareGroupOffsetsRequestGroup(group_id=self._name, topics=[topic])
@@ -184,7 +189,8 @@ class Rebirths:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Have the network keep requests to share coordinators, while the block runs."""
+        """Have the network keep the requests to share coordinators, so that they can be shown,
+        while the `with` block runs."""
         with HOOKS[QUESTIONS].replaced(self._keeping):
             yield
 

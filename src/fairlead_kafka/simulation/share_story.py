@@ -1,5 +1,5 @@
-"""Stories of share groups, drawn from a world's seed: how many members of which habits, what they say
-of records, and when they die, hang, leave, are cut off and change what they read.
+"""Stories of share groups, drawn from a world's seed: how many members of which habits, what they
+say of records, and when they die, hang, leave, are cut off and change what they read.
 
 They have a generator of their own, so that worlds without share groups tell what they told before.
 """
@@ -16,9 +16,8 @@ from fairlead_kafka.simulation.group_story import Happening, draw_happening
 SHARE = 0.3
 """Share of worlds that have share groups."""
 SALT = 0x1134B
-"""Makes another generator of a seed. With this one, the seeds that tests and canaries of other parts
-name have no share groups.
-"""
+"""Makes another generator of a seed. With this one, the seeds that tests and canaries of other
+parts name have no share groups."""
 SEATS_MAX = 4
 EVENTS_MAX = 5
 """Most events of one member's story, less one."""
@@ -29,7 +28,8 @@ KINDS = ("kill", "kill", "close", "nap", "nap", "hang", "hang", "cut", "cut", "s
 
 
 class ShareHabits(NamedTuple):
-    """How the application of a member behaves. Shares are of records, or of polls, from 0 to 1."""
+    """How a member's application behaves: how long it polls and works, and what it commits or
+    acknowledges; times in ms. Shares are of records, or of polls, from 0 to 1."""
 
     poll_ms: float
     """Milliseconds that a poll waits."""
@@ -102,8 +102,8 @@ class SharesStory:
 def draw_shares(
     seed: int, until_ms: float, brokers: int, topics: Sequence[Sequence[str]]
 ) -> SharesStory | None:
-    """The share groups of a world of this seed; None for one without any. `topics`: what a group may
-    read, one of these."""
+    """The share groups of a world of this seed; None for one without any. `topics`: what a group
+    may read, one of these."""
     rng = Random(seed ^ SALT)
     if rng.random() >= SHARE:
         return None

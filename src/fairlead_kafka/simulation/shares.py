@@ -1,6 +1,5 @@
-"""The share groups of a world: their members through all their processes, what happens to them, and in
-the end whether a patient member is given all that is left.
-"""
+"""The share groups of a world: their members through all their processes, what happens to them, and
+in the end whether a patient member is given all that is left."""
 
 from __future__ import annotations
 
@@ -64,8 +63,8 @@ class ShareMember(GroupMember[ShareProcess]):
 
 
 class Shares:
-    """All share groups of a world. `partitions`: topic → number of partitions, for topics they read;
-    `durable`: those of them that lost nothing."""
+    """All share groups of a world. `partitions`: topic → number of partitions, for topics they
+    read; `durable`: those of them that lost nothing."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Shares:
         return [(member.story.name, member.process) for member in self.members if member.process is not None]
 
     def begin(self) -> None:
-        """Plan what happens, from now on."""
+        """Plan the joins of all members and what happens to them, from now on."""
         for group in self.story.groups:
             level = "read_committed" if group.committed_only else "read_uncommitted"
             alterations = [
@@ -111,7 +110,7 @@ class Shares:
         self.rebirths.begin()
 
     def new_rng(self) -> Random:
-        """An rng for one process."""
+        """A random number generator for one process, seeded by the world's."""
         return Random(self._rng.getrandbits(64))
 
     def process(
@@ -164,13 +163,15 @@ class Shares:
     # The end
 
     def calm(self) -> None:
-        """Let nothing happen any more. Some members hold what they are given next."""
+        """Let nothing happen to any member any more. Some members keep the records that they are
+        given next."""
         for member in self.members:
             member.calm()
 
     def converge(self) -> None:
-        """Have a patient member read what is left: first beside members that hold records and say
-        nothing, then once these have said too late what they have to say, and left."""
+        """Have a patient member read the records that are left: first beside members that keep
+        records without acknowledging them, then after these have acknowledged them too late, and
+        left."""
         self.probes.finish()
         self.rebirths.finish()
         for member in self.members:
@@ -192,7 +193,7 @@ class Shares:
         self._close(patient)
 
     def read_again(self) -> None:
-        """Have a patient member of each group read what is left once more."""
+        """Have a patient member of each group read the records that are left once more."""
         patient = self._patient_members()
         self._await_finished("after all brokers were started once more")
         self._close(patient)
@@ -228,7 +229,8 @@ class Shares:
             waited_ms += LOOK_MS
 
     def _unfinished(self) -> list[str]:
-        """Every share partition that has something left, or is not read."""
+        """Share partitions with records that are not completed, or that no member reads, as
+        texts."""
         found: list[str] = []
         durable = self.durable()
         image = self.cluster.controller.image
@@ -253,8 +255,8 @@ class Shares:
 
 
 def check_shares(shares: Shares, deleted: Mapping[Place, int]) -> list[str]:
-    """Every error in what the share groups of a world were given, once it is over. `deleted`: place →
-    the offset before which records may be gone."""
+    """Every violation, as a text, in the deliveries of a world's share groups, once it has ended.
+    `deleted`: place (topic, number) → the offset before which records may be gone."""
     cluster, durable = shares.cluster, shares.durable()
     read = {topic for ledger in shares.ledgers for topic in ledger.topics}
     log = read_held(cluster, {topic: shares.partitions[topic] for topic in sorted(read)})

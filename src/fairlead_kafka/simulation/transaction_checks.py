@@ -50,7 +50,8 @@ def _read(partition: ModelPartition, values: Sequence[bytes | None], seen: set[t
 def check_transactions(
     sender: TransactionalSender, seen: set[tuple[int, int]], offsets: Offsets | None, durable: Sequence[str]
 ) -> list[str]:
-    """Every error in the transactions of one application; `durable` as for `check_deliveries`.
+    """Every violation, as a text, in the transactions of one application; `durable` as for
+    `check_deliveries`.
 
     `offsets` None: offsets are not checked.
     """

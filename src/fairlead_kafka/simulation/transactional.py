@@ -45,7 +45,8 @@ class Outcome(Enum):
 
 @dataclass
 class TransactionResult:
-    """One transaction: records `first` to `stop`, and maybe an offset for the application's group."""
+    """One transaction: records `first` to `stop`, and maybe an offset for the application's
+    group."""
 
     number: int
     first: int
@@ -107,11 +108,11 @@ class TransactionalSender(Sender):
         return super().open + (not self._idle)
 
     def finish(self) -> None:
-        """Begin no more transactions."""
+        """Begin no more transactions; the present one ends."""
         self._stopping = True
 
     def send_last(self, sending: Sending) -> None:
-        """Send one more transaction, which has to be committed."""
+        """Send one more transaction, with these records, which has to be committed."""
         self._idle = False
         self._run_life(self._last())
 
@@ -127,7 +128,7 @@ class TransactionalSender(Sender):
         self._idle = True
 
     def _last(self) -> Life:
-        """The life after `send_last`: one transaction that has to be committed."""
+        """The generator that `send_last` runs: one transaction that has to be committed."""
         if (yield from self._transaction(commits=True, crashes=False)) and self.transactions[
             -1
         ].outcome is not Outcome.COMMITTED:
@@ -149,7 +150,8 @@ class TransactionalSender(Sender):
             again = True
 
     def _transaction(self, *, commits: bool, crashes: bool = True) -> Part[bool]:
-        """One transaction from begin to end. False: this life is over, another one has begun."""
+        """One transaction from begin to end. False: this generator ends here, for another one has
+        begun."""
         rng = self._rng
         error = yield BeginTransaction
         if error is not None:
@@ -200,7 +202,7 @@ class TransactionalSender(Sender):
                 return False
 
     def _crash(self, transaction: TransactionResult, commits: bool) -> None:
-        """Die, maybe with the commit on its way, and start again."""
+        """End as a process that dies, maybe with the commit on its way, and start again."""
         application = self._app()
         transaction.outcome = Outcome.ABORTED
         if commits and self._rng.random() < 0.5:
@@ -214,7 +216,8 @@ class TransactionalSender(Sender):
     def _restart(self, error: Exception) -> None:
         """Replace this producer, which cannot go on, by a new one with its transactional id.
 
-        Only a timeout at the coordinator is a reason for that.
+        The only allowed reason is that the coordinator timed the transaction out; any other is a
+        violation.
         """
         if not isinstance(error, ProducerFenced):
             self._violated(f"{self.name}: its producer ended with {error!r}")
@@ -237,7 +240,7 @@ class TransactionalSender(Sender):
         return self._app().host.now_ns() + ms_to_ns(CALL_TIMEOUT_MS)
 
     def _run_life(self, life: Life) -> None:
-        """Begin a life, which ends the one before."""
+        """Begin `life`, the generator that sends; the one before ends."""
         self._life = life
         self._go_on(life, lambda: next(life))
 

@@ -24,7 +24,7 @@ TIMEOUT_MS = 300
 class Trimmer:
     """Deletes records now and then.
 
-    `choose` gives the place and the offset to delete before, or None: nothing now.
+    `choose()` gives the partition and the offset to delete before, or None: nothing now.
     """
 
     def __init__(

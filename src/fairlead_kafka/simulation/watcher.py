@@ -26,12 +26,12 @@ class Seen(NamedTuple):
 
 
 class Watcher:
-    """Looks at every partition of `topics` (name → partitions) every `PERIOD_MS`, and reports at
-    once what violates the promises.
+    """Looks at every partition of `topics` (name → partitions) every `PERIOD_MS` milliseconds, and
+    reports at once what violates the promises.
 
-    Every batch that it was given must be in the log at the end (`forgotten`), under the same
-    offset: that is what the high watermark means. `durable`: the topics that may have lost nothing
-    by now; the others are left alone.
+    Every batch that the watcher was given must be in the log at the end (`forgotten`), under the
+    same offset: that is what the high watermark means. `durable`: the topics that may have lost
+    nothing by now; the others are left alone.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Watcher:
         self._reading: dict[tuple[str, int], object] = {}
 
     def begin(self) -> None:
-        """Look now, and every `PERIOD_MS` from now on."""
+        """Look at all partitions now, and every `PERIOD_MS` milliseconds from now on."""
         durable = self._durable()
         for topic, index in self._places:
             if topic in durable:

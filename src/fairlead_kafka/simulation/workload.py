@@ -123,7 +123,7 @@ class Sender:
         return True
 
     def finish(self) -> None:
-        """Have the sender begin nothing more, once what is under way has ended."""
+        """Begin nothing more, once the submissions under way have ended."""
 
     def send_last(self, sending: Sending) -> None:
         """Send the last records, after all faults have ended."""
@@ -158,7 +158,7 @@ class Sender:
         base_offset: int,
         error: Exception | None,
     ) -> None:
-        """Note completed records; see `OnCompleted`."""
+        """Note completed records; an `OnCompleted` function."""
         now_ns = self._app().host.now_ns()
         for place, row in enumerate(rows):
             result = self.results[submitted.serial + row]
@@ -205,7 +205,7 @@ class Sender:
             self._pump()
 
     def rows(self, sending: Sending, serials: range) -> Rows:
-        """Records of a submission; they get these serials."""
+        """Records of a submission; the records get the numbers `serials`."""
         rng = self._rng
         values = [self.value(serial, sending.size_bytes) for serial in serials]
         keys: list[bytes | None] | None = None
@@ -224,7 +224,7 @@ class Sender:
         return Rows(values, keys, partitions)
 
     def _submit(self, sending: Sending) -> bool:
-        """Submit one. False: there is no memory."""
+        """Submit records. False: there is no memory for them now."""
         first = len(self.results)
         rows = self.rows(sending, range(first, first + sending.rows))
         keys, partitions = rows.keys, rows.partitions

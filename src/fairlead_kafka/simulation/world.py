@@ -84,7 +84,7 @@ class World:
         raise AssertionError("each world has its own topics")
 
     def scene(self) -> Scene:
-        """The world for its faults, with an rng of their own."""
+        """The parts of this world that faults use, with an rng of their own."""
         return Scene(self.host, self.script, self.senders, self.calm, self.new_rng())
 
     def faults(self) -> Faults:
@@ -96,7 +96,7 @@ class World:
         raise AssertionError("each world has its own faults")
 
     def log(self) -> ModelLog:
-        """The log of the world, to be read once all is over."""
+        """The log of the world, to be read once the world has ended."""
         raise AssertionError("each world has its own log")
 
     def durable_topics(self) -> Sequence[str]:
@@ -114,15 +114,13 @@ class World:
         return None
 
     def rest_ms(self) -> float:
-        """Ms without any record between the end of the plan and the last records, which find all
-        well again.
-        """
+        """Milliseconds without any record between the end of the plan and the last records."""
         return 0.0
 
     # Life
 
     def run(self) -> Outcome:
-        """Run the world, and check what came of it."""
+        """Run the world from its seed, and check it in the end; returns the outcome."""
         outcome = self.outcome
         outcome.faults, outcome.plan = len(self.plan), self._described()
         with outcome.watching():
@@ -160,7 +158,7 @@ class World:
         self.enter(sender, config)
 
     def enter(self, sender: Sender, config: dict[str, object]) -> None:
-        """Add a sender to the world, with a producer of this configuration."""
+        """Add a sender to the world, with a producer that has these configs."""
         self.senders.append(sender)
         self.configs.append(config)
         sender.attach(self._start(sender))
@@ -223,9 +221,8 @@ class World:
             script.at(begun_ns + ms_to_ns(rng.random() * self._until_ms), sender.flush)
 
     def _run_until_quiet(self) -> None:
-        """Let open records complete after all faults have ended, then send last records, all of
-        which must be delivered.
-        """
+        """Let incomplete records complete after all faults have ended, then send last records, all
+        of which must be delivered."""
         violated = self.outcome.violated
         self.host.advance(max(_calming_ms(application_of(sender)) for sender in self.senders))
         for sender in self.senders:
@@ -305,7 +302,8 @@ def application_of(sender: Sender) -> Application:
 
 
 def unreleased_memory(sender: Sender) -> list[str]:
-    """Errors in the memory account and counters of a sender: what was not given back."""
+    """Violations, as texts: bytes of buffer.memory that a sender's producer did not give back, and
+    counters that do not fit."""
     memory, machine = application_of(sender).memory, application_of(sender).machine
     found = []
     if memory.free_bytes != memory.total_bytes:

@@ -12,8 +12,8 @@ ones.
 In two worlds of five, groups read what is sent (`groups`): consumers of both protocols, which die,
 hang, are cut off, come back, and change protocol and subscription, while brokers do what they do.
 
-In three worlds of ten, share groups work on it (`shares`), and on two topics of which records go: the
-compacted one, and "jobs" (`share_jobs`), which is deleted from.
+In three worlds of ten, share groups work on it (`shares`), and on two topics of which records go:
+the compacted one, and "jobs" (`share_jobs`), which is deleted from.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ from fairlead_kafka.simulation.world import World
 BROKERS = (1, 3, 3, 3, 3, 3, 4)
 PARTITIONS_MAX = 3
 IDLE_STEPS_MAX = 700
-"""Steps that a broker takes in `IDLE_MS` without anything to do: followers and consumers fetch again
-and again. With four brokers each answers three others, and some 490 were seen."""
+"""Steps that a broker takes in `IDLE_MS` without anything to do: followers and consumers fetch
+again and again. With four brokers each answers three others, and some 490 were seen."""
 REPLICAS = 3
 LAGS_MS = (150, 600, 3_000)
 CONVERGENCE_MS = 15_000.0
@@ -153,7 +153,7 @@ class ClusterWorld(World):
         return brokers
 
     def _read_together(self) -> list[tuple[str, ...]]:
-        """Topics that a share group may read, one of these."""
+        """Tuples of topics, one of which each share group reads."""
         plain = [("orders", "clicks"), ("orders", JOBS), (JOBS, "orders", "clicks")]
         return [*plain, (TOPIC, JOBS), (TOPIC, "orders")] if self.compacts else plain
 
@@ -177,7 +177,8 @@ class ClusterWorld(World):
         return [*self.durable_topics(), JOBS, TOPIC]
 
     def run(self) -> Outcome:
-        """Run the world, and watch what leaders acquire if it has share groups."""
+        """Run the world, and note what leaders acquire if it has share groups; returns the
+        outcome."""
         if self.shares is None:
             return super().run()
         with self.shares.watching():
@@ -240,7 +241,8 @@ class ClusterWorld(World):
         return ["orders"] if self._flushed and self.cluster.power_cuts else ["orders", "clicks"]
 
     def lasting_acks(self) -> Sequence[int]:
-        """See `World`: a leader that dies takes with it what no follower had yet."""
+        """Values of `acks` whose acknowledged records are not lost with a leader: a leader that
+        dies loses the records that no follower had yet."""
         return (-1, 1) if len(self.cluster.brokers) == 1 else (-1,)
 
     def _run_until_quiet(self) -> None:

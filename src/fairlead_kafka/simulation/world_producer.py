@@ -28,8 +28,8 @@ class ProducerWorld(World):
     name = "producer"
 
     def rest_ms(self) -> float:
-        """Ms without any record before the last ones: in every third world, so that topics are
-        forgotten."""
+        """Milliseconds without any record before the last ones: in every third world, so that
+        topics are forgotten."""
         return REST_MS if self.outcome.seed % REST_EVERY == 0 else 0.0
 
     def build(self) -> int:

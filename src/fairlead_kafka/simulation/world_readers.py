@@ -274,7 +274,7 @@ class ReadersWorld(World):
 
     def _look_at(self, place: Place) -> list[Look]:
         """Look at a partition from its start, with both isolation levels, and from behind each
-        batch that cannot be read."""
+        damaged batch."""
         rotten = self.ills.rot.in_place(place)
         looks = []
         for seek in (0, *(one.last_offset + 1 for one in rotten)):

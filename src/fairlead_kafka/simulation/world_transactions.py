@@ -2,10 +2,10 @@
 Java client (`java_producer`).
 
 Their transactions follow one another without a pause, some abort before anything has left, and some
-outlive `transaction.timeout.ms`; brokers die, stop, and are cut off meanwhile. What is checked is what
-such an application sees: no batch and no end is answered with an error that would fail it, all that
-was committed is there once and in order, nothing that was aborted, and once all is well again a
-transaction is committed.
+outlive `transaction.timeout.ms`; brokers die, stop, and are cut off meanwhile. What is checked is
+what such an application sees: no batch and no end is answered with an error that would fail it, all
+that was committed is there once and in order, nothing that was aborted, and once all is well again
+a transaction is committed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class TransactionsWorld:
             raise failed
 
     def run(self) -> Outcome:
-        """Run the world, and check what came of it."""
+        """Run the world from its seed, and check it in the end; returns the outcome."""
         with self.outcome.watching():
             self._live()
             self._check()
@@ -177,8 +177,8 @@ class TransactionsWorld:
 
 
 def check_transactions(producer: JavaProducer, seen: set[tuple[int, int]]) -> list[str]:
-    """Transactions of a producer that are not seen as they ended; `seen`: (producer, serial) of the
-    records that a read_committed reader is given."""
+    """Transactions of a producer, as texts, whose records readers do not see as the transaction
+    ended; `seen`: (producer, serial) of the records that a read_committed reader is given."""
     found = []
     for one in producer.transactions:
         visible = [batch.serial for batch in one.batches if (producer.number, batch.serial) in seen]
@@ -192,7 +192,8 @@ def check_transactions(producer: JavaProducer, seen: set[tuple[int, int]]) -> li
 
 
 def out_of_order(contents: Contents) -> list[str]:
-    """Records of a producer that are twice in a partition, or before one that was sent earlier."""
+    """Records of a producer, as texts, that are twice in a partition, or before one that was sent
+    earlier."""
     found = []
     for (topic, index), values in contents.items():
         last: dict[int, int] = {}

@@ -18,8 +18,8 @@ from fairlead_kafka.spark.volume import Volume
 def share_out(
     limit: int, available: Mapping[TopicPartition, int], rotation: int
 ) -> dict[TopicPartition, int]:
-    """Offsets for each partition, `limit` in all. (Spark's connector rounds each small share up to
-    one, and so goes over its limit.)"""
+    """How many offsets of each partition to read, `limit` in all. `available` has how many there
+    are. (Spark's connector rounds each small share up to one, and so goes over its limit.)"""
     waiting = [partition for partition in sorted(available) if available[partition] > 0]
     total = sum(available[partition] for partition in waiting)
     if total <= limit:
@@ -44,7 +44,8 @@ def ends_within(
 ) -> OffsetsByPartition:
     """End offset of each range, so that together they hold about `limit_bytes`.
 
-    At least one offset of one of them is always included; ranges take turns, by `rotation`.
+    At least one offset of one range is always included; `rotation` decides which range is the
+    first.
     """
     ends = {one.partition: one.start for one in ranges}
     waiting = sorted((one for one in ranges if one.size > 0), key=lambda one: one.partition)

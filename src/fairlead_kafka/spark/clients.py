@@ -33,8 +33,8 @@ WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
 
 @contextmanager
 def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
-    """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached,
-    soon, if none can be."""
+    """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached
+    if no broker is reached within `bootstrap.connection.timeout.ms`."""
     _prepare_worker()
     with Consumer({**READ_SETTINGS, **with_shipped_files(client)}) as consumer:
         consumer.connect()
@@ -43,8 +43,8 @@ def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
 
 @contextmanager
 def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
-    """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached,
-    soon, if none can be."""
+    """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached
+    if no broker is reached within `bootstrap.connection.timeout.ms`."""
     _prepare_worker()
     with Producer({**WRITE_SETTINGS, **with_shipped_files(client)}) as producer:
         producer.connect()
@@ -52,7 +52,8 @@ def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
 
 
 def _prepare_worker() -> None:
-    """Prepare a Spark worker for reuse: keep freed memory, and hide loaded objects from the gc.
+    """Prepare a Spark worker for reuse: keep freed memory, and hide loaded objects from the garbage
+    collector.
 
     Other processes are left as they are.
     """

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamArrowWriter
 except ImportError:
-    # Spark 4.0 has no such class, and gives Arrow batches to whatever is a DataSourceArrowWriter, in
+    # Spark 4.0 does not have this class, and gives Arrow batches to every DataSourceArrowWriter, in
     # streams too (`pyspark/sql/worker/write_into_data_source.py`).
     class StreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):  # type: ignore[no-redef,misc]
         """A writer of a stream that takes Arrow batches."""
@@ -25,21 +25,19 @@ _TAKES_TIMEZONE = "timezone" in signature(to_arrow_type).parameters
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark has for its own, with timestamps in UTC."""
+    """The Arrow schema that Spark uses for a Spark schema, with timestamps in UTC."""
     return to_arrow_schema(schema, timezone="UTC") if _TAKES_TIMEZONE else to_arrow_schema(schema)
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The Arrow type that Spark has for its own, with timestamps in UTC."""
+    """The Arrow type that Spark uses for a Spark type, with timestamps in UTC."""
     return to_arrow_type(kind, timezone="UTC") if _TAKES_TIMEZONE else to_arrow_type(kind)
 
 
 def spark_type(kind: pa.DataType) -> DataType:
-    """The type that Spark has for one of Arrow, null exactly where that one may be.
-
-    Spark 4.0 has elements of lists and values of maps that may always be null. A timestamp without a
-    zone is one without it in Spark, too.
-    """
+    """The Spark type for an Arrow type, nullable where the Arrow type is. In Spark 4.0 elements of
+    lists and values of maps are always nullable. A timestamp without a time zone has none in Spark,
+    either."""
     if pa.types.is_list(kind):
         return ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
     if pa.types.is_map(kind):

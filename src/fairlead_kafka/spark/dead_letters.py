@@ -2,8 +2,8 @@
 
 A letter has key and value as they came, and headers with the names that Kafka Connect has for them
 (`org.apache.kafka.connect.runtime.errors.DeadLetterQueueReporter`): where it came from, what was
-tried, and why that failed. A row that cannot be written has no bytes: its letter has the row's value
-as JSON, or none if even that is not possible.
+tried, and why that failed. A row that cannot be written has no bytes: its letter has the row's
+value as JSON, or none if even that is not possible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def dead_letters(options: ReadOptions) -> Iterator[Letters | None]:
     """A function that writes the rows that do not parse to the topic of `deadLetterTopic`, and
     returns once they are acknowledged; None without such a topic.
 
-    Its producer is made for the first letter. A task that Spark repeats writes its letters again.
+    The producer is made for the first letter. A task that Spark repeats writes its letters again.
     """
     topic = options.layout.dead_letter_topic
     if topic is None:
@@ -49,11 +49,9 @@ def dead_letters(options: ReadOptions) -> Iterator[Letters | None]:
 
 
 def letters_of(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.RecordBatch:
-    """Letters for the rows that `reasons` tell of, as `send_table` takes them.
-
-    Of the batch's columns key and value are the letter's, topic, partition and offset, where they
-    are there, in its headers.
-    """
+    """Letters for the rows that `reasons` have, as `send_table` takes them. A letter has the row's
+    key and value; its headers say why, and have topic, partition and offset, if the batch has these
+    columns."""
     rows = sorted({row for found in reasons.values() for row in found})
     chosen = batch.take(pa.array(rows, pa.int64()))
     names = chosen.schema.names
@@ -73,7 +71,7 @@ def letters_of(batch: pa.RecordBatch, reasons: Mapping[str, Reasons]) -> pa.Reco
 
 
 def fine_rows(count: int, reasons: Mapping[str, Reasons]) -> pa.Array:
-    """A mask of the rows that nothing is told of."""
+    """A mask of `count` rows: true for those that `reasons` do not have."""
     fine = np.ones(count, np.bool_)
     fine[sorted({row for found in reasons.values() for row in found})] = False
     return pa.array(fine)

@@ -22,8 +22,8 @@ R = TypeVar("R")
 
 
 def errors_first(cls: C) -> C:
-    """A class decorator for what Spark calls: its public methods raise our
-    errors as `reported_first`."""
+    """A class decorator for classes that Spark calls: its public methods raise our errors as
+    `reported_first`."""
     for name, method in list(vars(cls).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):
             setattr(cls, name, (_generating if method.__code__.co_flags & CO_GENERATOR else _calling)(method))
@@ -31,8 +31,8 @@ def errors_first(cls: C) -> C:
 
 
 def reported_first(error: FairleadError) -> FairleadError:
-    """The error without its traceback and its causes, which are a note on it: once, wherever it
-    passes."""
+    """The error without its traceback and its causes, which become a note on it, once. (Spark shows
+    the end of a traceback first: so our error comes first.)"""
     if not getattr(error, "__notes__", None):
         causes = [f"\nIt came of {_named(cause)}" for cause in _causes(error)]
         frames = "".join(traceback.format_tb(error.__traceback__))

@@ -17,7 +17,7 @@ from fairlead_kafka.spark.survey import Survey
 
 @errors_first
 class FilteringReader(FairleadReader):
-    """The reader where Spark passes filters (`planners.filters_pushed_down`).
+    """The batch reader for a Spark that passes filters to it (`planners.filters_pushed_down`).
 
     Elsewhere Spark refuses a reader that takes filters.
     """

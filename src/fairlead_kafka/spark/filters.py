@@ -65,11 +65,12 @@ class Wanted:
     nothing: bool = False
 
     def take(self, filters: Iterable[Filter]) -> list[Filter]:
-        """Take note of what can be met; those that Spark has to look at itself come back."""
+        """Add the filters that reading can apply; returns those that Spark has to apply itself."""
         return [one for one in filters if not self._take(one)]
 
     def times(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Times to look up, ms since 1970: reading begins where a record may be late enough."""
+        """The timestamp to look up for each partition, ms since 1970: reading begins at the first
+        record that may be late enough. Empty without a filter by time."""
         return {} if self.time_low_ms is None else dict.fromkeys(partitions, max(0, self.time_low_ms))
 
     def narrow(
@@ -97,7 +98,8 @@ class Wanted:
         return left
 
     def _take(self, one: Filter) -> bool:
-        """Take note of one filter; True if what is read then needs no second look."""
+        """Add one filter; True if it is then applied in full, so that Spark need not apply it
+        again."""
         attribute: tuple[str, ...] = getattr(one, "attribute", ())
         column = attribute[0] if len(attribute) == 1 else ""
         if isinstance(one, IsNotNull):
@@ -141,8 +143,8 @@ class Wanted:
             self.offset_high = high if self.offset_high is None else min(self.offset_high, high)
 
     def _take_time(self, one: Filter, value: object) -> None:
-        """Take the earliest timestamp to read, ms, from a filter. A record has whole milliseconds:
-        it is after a time if it is in the next one."""
+        """Set the earliest timestamp to read, in milliseconds, from a filter. (Timestamps are whole
+        milliseconds, so "after" a time means from the next millisecond on.)"""
         if isinstance(value, datetime) and isinstance(
             one, (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
         ):

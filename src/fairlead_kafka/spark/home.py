@@ -48,7 +48,8 @@ def ensure_spark_home(master: str | None) -> str | None:
 
 
 def build_home(real: Path, home: Path) -> Path:
-    """Links to all that is in `real`, but Python's part and its modules."""
+    """Make the folder `home`, a SPARK_HOME with links to everything in `real` but Python's part and
+    its modules; returns it."""
     home.mkdir(parents=True, exist_ok=True)
     for entry in real.iterdir():
         link = home / entry.name

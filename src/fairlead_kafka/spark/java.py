@@ -57,7 +57,8 @@ def ensure_java() -> str | None:
 
 
 def _machine_java_version() -> int:
-    """Major version of the Java that PySpark would start by itself; 0 if there is none that works."""
+    """Major version of the Java that PySpark would start by itself; 0 if there is none that
+    works."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not os.path.exists(java):
@@ -82,15 +83,13 @@ def java_major_version(shown: str) -> int:
 
 
 def shim_folders() -> tuple[Path, ...]:
-    """Folders to try for our launchers and homes.
-
-    Beside the interpreter if that is possible, else among temporary files.
-    """
+    """Folders to try, in order, for our Java launchers and homes: beside the interpreter, else
+    among temporary files."""
     return Path(sys.prefix) / "share" / "fairlead", Path(tempfile.gettempdir()) / f"fairlead-{os.getuid()}"
 
 
 def _shim_home(real: Path) -> Path:
-    """A JAVA_HOME whose `bin/java` is the shim."""
+    """A JAVA_HOME whose `bin/java` is our launcher, which calls the Java in `real`."""
     for folder in shim_folders():
         try:
             return build_shim_home(real, folder / "java")
@@ -103,7 +102,8 @@ def _shim_home(real: Path) -> Path:
 
 
 def build_shim_home(real: Path, home: Path) -> Path:
-    """A folder `home` whose `bin/java` calls that of the Java in `real`; safe to call again."""
+    """Make the folder `home`, whose `bin/java` calls that of the Java in `real`; returns it. Safe
+    to call again."""
     shim = _SHIM.format(java=real / "bin" / "java")
     launcher = home / "bin" / "java"
     if launcher.exists() and launcher.read_text() == shim:

@@ -29,7 +29,8 @@ OffsetsJson = dict[str, dict[str, int]]
 
 @errors_first
 class MicroBatchReader(DataSourceStreamReader):
-    """Micro-batches of Kafka topics, but for the question where the next one ends."""
+    """Base of the readers of micro-batches of Kafka topics. Subclasses say where the next one
+    ends."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
@@ -42,7 +43,7 @@ class MicroBatchReader(DataSourceStreamReader):
     def initialOffset(self) -> OffsetsJson:  # noqa: N802
         """Offsets at which a new query begins.
 
-        `{}` if they depend on when it is asked, and then the first micro-batch is empty.
+        `{}` if they depend on when this is called; the first micro-batch is empty then.
         """
         return offsets_json(self.planner.begin())
 
@@ -52,12 +53,13 @@ class MicroBatchReader(DataSourceStreamReader):
         return plan_tasks(ranges, self.options, self._volume)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a task as Arrow record batches; on an executor."""
+        """The records of a task as Arrow record batches; called on an executor."""
         if isinstance(partition, TaskRanges):
             yield from read_task(self.options, self._schema, partition.ranges)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Called when Spark has processed all before `end`: commits it to the group, if asked for."""
+        """Called when Spark has processed all records before `end`: commits these offsets to the
+        group, if `commitOffsets` asks for it."""
         self.commit_offsets(from_offsets_json(end))
 
     def stop(self) -> None:
@@ -65,10 +67,9 @@ class MicroBatchReader(DataSourceStreamReader):
         self.survey.close()
 
     def commit_offsets(self, offsets: OffsetsByPartition) -> None:
-        """Commit offsets to the group, if asked for. BrokerError if the group does not take them.
-
-        Where it fails for a while the next micro-batch does it, for the checkpoint alone counts.
-        """
+        """Commit offsets to the group, if `commitOffsets` asks for it. BrokerError if the group
+        refuses them. A failure that may pass is logged: the next micro-batch commits again, and
+        Spark's checkpoint alone counts."""
         if not self.options.commit_offsets or offsets == self._committed or not offsets:
             return
         try:

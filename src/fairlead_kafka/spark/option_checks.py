@@ -152,14 +152,15 @@ def is_given(name: str, values: Values, wrong: list[str]) -> bool:
 
 
 def _scope(use: str, values: Values) -> str:
-    """The client that an option's `kafka.*` settings are for."""
+    """The kind of client (producer, admin or consumer) that the `kafka.*` settings are for."""
     if use == "write":
         return "producer"
     return "admin" if values.get("view") in ("offsets", "topics") else "consumer"
 
 
 def _meant(name: str) -> str:
-    """A client's setting that lacks its prefix, or the option whose name is nearest."""
+    """The end of a message on the unknown option `name`: the client's setting that lacks its prefix
+    `kafka.`, or the option with the nearest name; empty if there is neither."""
     setting = CLIENT_CONFIGS.aliases.get(name, name)
     if f"kafka.{setting}" in BY_LOWER_NAME or setting in CLIENT_CONFIGS.keys:
         return f"; did you mean kafka.{setting}?"

@@ -33,14 +33,14 @@ _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def boolean(text: str) -> bool:
-    """true or false."""
+    """True for the text "true", False for "false", in any case."""
     if text.strip().lower() not in ("true", "false"):
         raise ValueError("must be true or false")
     return text.strip().lower() == "true"
 
 
 def positive(text: str) -> int:
-    """A whole number, at least 1."""
+    """The whole number, at least 1, that the text says."""
     number = int(text) if text.strip().lstrip("+-").isdigit() else 0
     if number < 1:
         raise ValueError("must be a whole number, at least 1")
@@ -48,21 +48,21 @@ def positive(text: str) -> int:
 
 
 def time_ms(text: str) -> int:
-    """Milliseconds since 1970."""
+    """The milliseconds since 1970 that the text says."""
     if not text.strip().isdigit():
         raise ValueError("must be milliseconds since 1970, a whole number")
     return int(text)
 
 
 def duration_ms(text: str) -> int:
-    """A number with a unit as Spark writes times, 15m or 30s; without one, milliseconds. Source:
-    Spark's `JavaUtils.timeStringAs`."""
+    """Milliseconds, from a number with a unit as Spark writes times, 15m or 30s; without a unit it
+    is milliseconds. Source: Spark's `JavaUtils.timeStringAs`."""
     return round(_with_unit(text, _UNITS_MS, "a time such as 500ms, 30s, 15m or 1h"))
 
 
 def size_bytes(text: str) -> int:
-    """A number with a unit as Spark writes sizes, 64m or 1g (powers of 1024); without one, bytes.
-    At least 1."""
+    """Bytes, at least 1, from a number with a unit as Spark writes sizes, 64m or 1g (powers of
+    1024); without a unit it is bytes."""
     size = round(_with_unit(text, _UNITS_BYTES, "a size such as 1000000, 64m or 1g"))
     if size < 1:
         raise ValueError("must be at least 1 byte")
@@ -88,7 +88,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def names(text: str) -> list[str]:
-    """Names, separated by commas."""
+    """The names in a text, which are separated by commas."""
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise ValueError("must name at least one topic")
@@ -96,14 +96,14 @@ def names(text: str) -> list[str]:
 
 
 def not_empty(text: str) -> str:
-    """A text that is not blank."""
+    """The text itself, which must not be blank."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()
 
 
 def topic_name(text: str) -> str:
-    """A valid topic name."""
+    """The text itself, which must be a valid topic name."""
     wrong = wrong_topic_name(text.strip())
     if wrong:
         raise ValueError(wrong)

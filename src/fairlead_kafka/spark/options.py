@@ -73,7 +73,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Settings of a write. `topic` None: the column `topic` names it."""
+    """Settings of a write. `topic` None: the column `topic` names each row's topic."""
 
     client: dict[str, str] = field(default_factory=dict)
     topic: str | None = None
@@ -85,10 +85,8 @@ class WriteOptions:
 
 
 def view_of(options: Mapping[str, str]) -> str:
-    """The view that is read, which decides the schema; `records` if none is named.
-
-    Asked before the options are checked as a whole.
-    """
+    """The name of the view that the options ask for, which decides the schema; `records` if they
+    name none. Called before the options are checked as a whole."""
     return options.get("view", "records").strip().lower()
 
 
@@ -161,8 +159,8 @@ def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> 
 
 
 def _check_producer(client: Mapping[str, str], *, transactional: bool) -> None:
-    """Raise ConfigError for settings that contradict each other, as the tasks' producers would have
-    it."""
+    """Raise ConfigError for settings that contradict each other, as the tasks' producers would
+    do."""
     from fairlead_kafka.producer.settings import producer_settings  # reads need none of it
 
     # A partitioner of the user's may be where the tasks run, and nowhere else.

@@ -55,8 +55,8 @@ def starting_offsets(
 ) -> OffsetsByPartition:
     """Offset at which a new streaming query starts, for each partition there is.
 
-    `latest` holds the ends if they are known already. An offset asked for by number is taken as it
-    is: the first micro-batch says if it is gone.
+    `latest` holds the ends if they are known already. An offset given by number is not checked: the
+    first micro-batch raises DataLoss if it is gone.
     """
     found = survey.find()
     survey.refuse_missing(found)
@@ -121,7 +121,8 @@ def _resolve(
     no_record: str,
     what: str,
 ) -> OffsetsByPartition:
-    """Offset for each partition; timestamps go over offsets.
+    """The offset for each partition: by its timestamp, else its offset, as `what` ("starting", say)
+    options give them.
 
     ConfigError if there is no record at a time or later, and `no_record` is "error".
     """

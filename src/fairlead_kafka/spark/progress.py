@@ -66,13 +66,13 @@ class SourceProgress:
 
     @property
     def offsets(self) -> int:
-        """The number of offsets that the micro-batch read over, gaps included."""
+        """Number of offsets that the micro-batch read over, gaps included."""
         return sum(one.size for one in self.read)
 
     @property
     def offsets_without_rows(self) -> int:
-        """Offsets that gave no row: compacted, of aborted transactions, their markers, or lost with
-        `failOnDataLoss=false`."""
+        """Number of offsets that gave no row: compacted, of aborted transactions, transaction
+        markers, or lost with `failOnDataLoss=false`."""
         return max(0, self.offsets - self.rows) if self.read else 0
 
     @property
@@ -130,7 +130,7 @@ def _reading(totals: Totals) -> Reading:
 
 
 def _worth(totals: Totals) -> tuple[bool, int]:
-    """Order in which totals are given up: the least first."""
+    """A sort key of totals; when there are too many, those with the least are dropped first."""
     return not totals.ended, totals.last_batch
 
 
@@ -176,8 +176,8 @@ def source_progress(progress: StreamingQueryProgress | Mapping[str, Json]) -> li
 
 
 def _offsets(reported: Json) -> OffsetsByPartition | None:
-    """Offsets by partition, from JSON or what it stands for; None if it is something else, of
-    another kind of source."""
+    """Offsets by partition, from JSON as a text or an object; None for offsets of another kind of
+    source."""
     try:
         found: Json = json.loads(reported) if isinstance(reported, str) else reported
         if not isinstance(found, Mapping):
@@ -226,7 +226,7 @@ class ProgressListener(StreamingQueryListener):
                 totals.ended = True
 
     def take(self, figures: SourceProgress) -> None:
-        """Add a micro-batch to the totals, and tell of it."""
+        """Add a micro-batch's figures to the totals, and call `tell` with them."""
         if self._volume is not None:
             self._volume.learn(figures.behind)
             figures = replace(figures, lag_bytes=sum(self._volume.size_bytes(one) for one in figures.behind))
@@ -260,6 +260,6 @@ class ProgressListener(StreamingQueryListener):
         return {group.name: found}
 
     def close(self) -> None:
-        """Close the connections that `client` asked for."""
+        """Close the client's connections, if `client` was given."""
         if self._survey is not None:
             self._survey.close()

@@ -26,7 +26,8 @@ LOGGER = GuardedLogger("fairlead_kafka.spark")
 
 
 class DataLoss(FairleadError):
-    """Records that a read asked for are no longer there; `failOnDataLoss=false` reads what is left."""
+    """Records that a read asked for are no longer there; `failOnDataLoss=false` reads what is
+    left."""
 
 
 @dataclass
@@ -69,8 +70,8 @@ def surviving(
     wanted: OffsetRange,
     read: Callable[[OffsetRange], Iterator[pa.Table]],
 ) -> Iterator[pa.Table]:
-    """The tables that `read` gives of a range; where the log was cut off meanwhile, DataLoss, or of
-    what is left (`failOnDataLoss`)."""
+    """The tables that `read` gives of the range `wanted`. If its records are deleted meanwhile:
+    DataLoss, or, with `failOnDataLoss=false`, the tables of what is left."""
     while True:
         try:
             yield from read(wanted)
@@ -100,10 +101,8 @@ def _lose(options: ReadOptions, what: str, error: BrokerError) -> None:
 
 
 def _loss(wanted: OffsetRange, error: OffsetOutOfRange, earliest: int) -> str:
-    """Message on the offsets that are gone, as far as they were planned.
-
-    That is everything from where reading stood to where the log starts.
-    """
+    """Message on the offsets of the range that are gone: from the position of the read to the start
+    of the log."""
     gone_end = min(wanted.end, earliest) if earliest > error.offset else wanted.end
     return (
         f"{wanted.partition}: offsets {error.offset} to {gone_end - 1} are gone; planned were {wanted.start} "

@@ -56,8 +56,8 @@ def source_schema(layout: Layout = DEFAULT_LAYOUT) -> StructType:
 
 
 def check_read_schema(schema: StructType, layout: Layout) -> None:
-    """Raise ConfigError if a job gave a schema of its own that is not the source's, or a Schema
-    Registry's changed while the read was planned."""
+    """Raise ConfigError if a job gave a schema of its own that is not the source's, or if a schema
+    in a Schema Registry changed while the read was planned."""
     ours = source_schema(layout)
     if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in ours]:
         raise ConfigError(
@@ -117,8 +117,8 @@ def _same_type(given: DataType, wanted: DataType) -> bool:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The table's record batches in exactly `schema`, which Spark compares to the letter (names,
-    types, order, nullable)."""
+    """The table's record batches in exactly `schema`, for Spark wants names, types, order and
+    nullability to be equal."""
     columns = [table.column(field.name) for field in schema]
     # Arrow casts no null struct to one whose fields are required, even to its own type.
     fitting = [

@@ -86,8 +86,8 @@ def spark_session(
 
 
 def local_defaults(master: str | None) -> dict[str, str]:
-    """Set a shuffle partition for each thread of a local master: 200 tasks, Spark's default, are
-    for a cluster."""
+    """Spark's settings for a local master: as many shuffle partitions as it has threads, for
+    Spark's default of 200 is meant for a cluster. Empty for other masters."""
     threads = re.fullmatch(r"local(?:\[(\*|\d+)(?:,.*)?\])?", master or "")
     if threads is None:
         return {}
@@ -96,15 +96,16 @@ def local_defaults(master: str | None) -> dict[str, str]:
 
 
 def fill_worker_variables(session: SparkSession) -> None:
-    """Have the variables there that every stream of ours sets, before two set them at once.
+    """Set the environment variables that every stream of ours sets, before two streams set them at
+    once.
 
     Spark keeps the environment of a source's workers in one map of Scala's for all sessions of a
     JVM, and each stream's start puts four variables into it, in its own thread, without a lock
     (`PythonStreamingSourceRunner.init`). Two that start in the same moment may both put a variable
     for the first time; the map then counts one too many, and from then on every task of every query
     fails: "Task serialization failed: Illegal size 5 of collection, expected 6". To set again what
-    is there changes no count. Best effort: it reaches into Spark's inside, and where that looks
-    otherwise, or is in another process (Spark Connect), nothing is done.
+    is there changes no count. Best effort: it uses Spark's internals, and if those are different,
+    or in another process (Spark Connect), it does nothing.
     """
     with suppress(Exception):
         found = session._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")

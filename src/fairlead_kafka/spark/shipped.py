@@ -1,4 +1,5 @@
-"""Files that options name and Spark ships: `--files ca.pem`, `spark.files`, `SparkContext.addFile`."""
+"""Files that options name and Spark ships: `--files ca.pem`, `spark.files`,
+`SparkContext.addFile`."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ def with_shipped_files(client: Mapping[str, Value]) -> dict[str, Value]:
     """A client's settings with the names of shipped files as the paths that they have in this
     process.
 
-    A name is looked for as it is first: where the working directory has the file (executors of YARN
-    and of Spark's own cluster), and where the path is absolute. What is found nowhere stays, for
-    the client to say so.
+    A name that is a file as it is stays so: an absolute path, or a file in the working directory
+    (executors of YARN and of Spark's own cluster). A name that is found nowhere stays too, for the
+    client to report.
     """
     found = dict(client)
     for key in FILE_KEYS:

@@ -85,8 +85,9 @@ class FairleadSource(DataSource):
         return UnlimitedStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """The writer of a batch write. ConfigError for options or columns that make no sense;
-        raises what makes an exactly-once write impossible, before a task has written a row."""
+        """The writer of a batch write. ConfigError for options or columns that make no sense; also
+        raises, before a task has written a row, any error by which an exactly-once write is
+        impossible."""
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)
@@ -101,12 +102,12 @@ class FairleadSource(DataSource):
         return FairleadWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """The write of a streaming query. Raises ConfigError, and before the tasks of a micro-batch
-        what makes its commit impossible.
+        """The writer of a streaming query. Raises ConfigError; any error by which a commit is
+        impossible is raised before the tasks of a micro-batch.
 
-        `overwrite` comes with outputMode("complete"): every trigger appends the whole result again,
-        as with Spark's own connector. outputMode("update") is refused by Spark itself, which lets
-        no sink in Python have it.
+        `overwrite` is true with outputMode("complete"): every trigger appends the whole result
+        again, as with Spark's own connector. outputMode("update") is refused by Spark itself, which
+        lets no sink in Python have it.
         """
         options = parse_write_options(self.options, streaming=True)
         check_write_schema(schema, options.topic, options.include_headers, options.formats)
@@ -130,7 +131,7 @@ def _plan(options: WriteOptions) -> None:
 
 
 def _refuse_limits(options: ReadOptions) -> None:
-    """Raise SparkUnsupported for limits of a micro-batch, on a Spark that has none."""
+    """Raise SparkUnsupported for limits of a micro-batch, on a Spark that does not support them."""
     given = {
         "maxOffsetsPerTrigger": options.max_offsets,
         "maxBytesPerTrigger": options.max_bytes,

@@ -38,7 +38,7 @@ class SparkNotStarted(FairleadError):
 
 
 def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
-    """Raise SparkMissing, which says what to install, unless these packages are there;
+    """Raise SparkMissing, which says what to install, unless these packages are installed;
     SparkUnsupported for a Spark that is too old."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:

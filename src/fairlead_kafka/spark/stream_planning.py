@@ -31,14 +31,15 @@ LOGGER = GuardedLogger("fairlead_kafka.spark")
 
 @dataclass(frozen=True)
 class Seen:
-    """The partitions and topic ids that a cluster had when asked, and the end of each log."""
+    """The partitions and topic ids that a cluster had when it was asked, and the end offset of
+    each."""
 
     ends: OffsetsByPartition
     found: Found
 
 
 class StreamPlanner:
-    """One streaming query's offsets. Not for several threads."""
+    """Decides the offsets of one streaming query's micro-batches. Not for several threads."""
 
     def __init__(self, options: ReadOptions, survey: Survey, volume: Volume) -> None:
         self._options = options
@@ -58,10 +59,8 @@ class StreamPlanner:
         self._waiting_since_s: float | None = None
 
     def begin(self) -> OffsetsByPartition:
-        """Offsets at which a new query begins, the same however often it is asked.
-
-        Empty if they depend on when it is asked.
-        """
+        """Offsets at which a new query begins, the same however often this is called. Empty if they
+        depend on when it is called."""
         if self._initial is None:
             self._initial = {} if self._options.starts_at_latest else self._survey.attempt(self._starts)
         return self._initial
@@ -75,8 +74,8 @@ class StreamPlanner:
         """The end of the micro-batch that begins at `start`; `start` itself if there is nothing to
         read, or not enough yet.
 
-        `everything`: whatever the limits. Raises DataLoss if what was to be read next is gone,
-        unless `failOnDataLoss` is false.
+        `everything`: whatever the limits. Raises DataLoss if records that were to be read next are
+        gone, unless `failOnDataLoss` is false.
         """
         if self._at_the_beginning(start):
             self._first_end = self._survey.attempt(self._starts)
@@ -135,8 +134,8 @@ class StreamPlanner:
         )
 
     def _at_the_beginning(self, start: OffsetsByPartition) -> bool:
-        """Whether `start` stands for a beginning that is to be looked up, rather than for a query
-        that has found nothing so far."""
+        """True if the empty `start` stands for a beginning that is to be looked up, not for a query
+        that has found no partitions so far."""
         return not start and self._initial == {} and self._options.starts_at_latest and self._first_end != {}
 
     def _look(self) -> Seen:
@@ -144,8 +143,8 @@ class StreamPlanner:
         return Seen(self._survey.latest(found.partitions), found)
 
     def _ends(self, start: OffsetsByPartition) -> OffsetsByPartition:
-        """How far each partition can be read; what is lost is told, and looked for again first, for
-        a broker may only be behind."""
+        """The offset up to which each partition can be read. Losses are reported, after a second
+        look, for a broker may only be behind."""
         before = self.seen
         now = self._target or self._survey.attempt(self._look)
         for _ in range(self._options.offset_attempts - 1):
@@ -162,7 +161,7 @@ class StreamPlanner:
         return {partition: end for partition, end in now.ends.items() if partition not in lost}
 
     def _losses(self, start: OffsetsByPartition, before: Seen | None, now: Seen) -> dict[TopicPartition, str]:
-        """Partitions that cannot be read on from `start`, and why."""
+        """Partitions that cannot be read on from `start`, each with the reason in words."""
         lost = {}
         for partition, offset in sorted(start.items()):
             last = max(offset, before.ends.get(partition, 0) if before else 0)
@@ -190,7 +189,7 @@ class StreamPlanner:
     def _still_there(self, end: OffsetsByPartition) -> OffsetsByPartition:
         """Cut `end` of a replayed micro-batch to what the logs hold now.
 
-        A run before this one planned it, so what it planned may be gone.
+        (An earlier run planned that micro-batch, so its records may be gone.)
         """
         self.seen = self._survey.attempt(self._look)
         ends = self.seen.ends
@@ -224,7 +223,8 @@ class StreamPlanner:
         return False
 
     def _limited(self, ranges: list[OffsetRange], ends: OffsetsByPartition) -> OffsetsByPartition:
-        """The ends of `ranges` within what `maxOffsetsPerTrigger` and `maxBytesPerTrigger` admit."""
+        """The ends of `ranges` within what `maxOffsetsPerTrigger` and `maxBytesPerTrigger`
+        admit."""
         options = self._options
         if options.max_offsets is None and options.max_bytes is None:
             return ends

@@ -23,8 +23,8 @@ class FairleadStreamReader(MicroBatchReader, SupportsTriggerAvailableNow):
     {"0": 23}}`, the next one to read."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """One of the limits that are set: Spark knows no two at once. It is a sign that this is no
-        `Trigger.Once`, which has no limits."""
+        """One of the limits that are set, for Spark takes no two. Spark passes it back to
+        `latestOffset`, except with `Trigger.Once`, which has no limits."""
         options = self.options
         if options.max_offsets is not None:
             return ReadMaxRows(options.max_offsets)
@@ -33,16 +33,18 @@ class FairleadStreamReader(MicroBatchReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if options.min_offsets is None else ReadMinRows(options.min_offsets)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:  # noqa: N802
-        """The end of the next micro-batch, within all the limits that are set. What lies before
-        `start` is processed."""
+        """The end of the next micro-batch, within all the limits that are set. All records before
+        `start` are processed."""
         begins = from_offsets_json(start)
         self.commit_offsets(begins)
         return offsets_json(self.planner.advance(begins, everything=isinstance(limit, ReadAllAvailable)))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read what is there now, within the limits, and then end."""
+        """Called for `Trigger.AvailableNow`: micro-batches read the records that are there now,
+        within the limits, and then the query ends."""
         self.planner.until_now()
 
     def reportLatestOffset(self) -> OffsetsJson | None:  # noqa: N802
-        """How far the logs reached when the last micro-batch was planned: for the query's progress."""
+        """How far the logs reached when the last micro-batch was planned: for the query's
+        progress."""
         return None if self.planner.seen is None else offsets_json(self.planner.seen.ends)

@@ -38,8 +38,8 @@ _ADMIN_KEYS = frozenset(key.name for key in CLIENT_CONFIGS.scope("admin"))
 
 @dataclass(frozen=True)
 class Found:
-    """The partitions there are of what is read, sorted; the ids of their topics; what of that which
-    was named is not there."""
+    """The partitions that a read finds, sorted; the ids of their topics; and the topics that were
+    named and do not exist, with their errors."""
 
     partitions: list[TopicPartition]
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Found:
 
 
 class Survey:
-    """Asks the cluster, with clients that are made when first needed and kept. One thread at a
-    time."""
+    """Asks the cluster about a read's topics, with clients that are made when first needed and
+    kept. For one thread at a time."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -93,8 +93,8 @@ class Survey:
         return Found(sorted(partitions), {name: topic.topic_id for name, topic in described.items()}, missing)
 
     def refuse_missing(self, found: Found) -> None:
-        """Raise BrokerError that names the first of what is not there, and what may have been
-        meant."""
+        """Raise BrokerError, which names the first topic that does not exist, and one that may have
+        been meant, if any is missing."""
         for name, error in found.missing.items():
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise BrokerError(
@@ -116,7 +116,7 @@ class Survey:
 
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
         """The first record batch that reaches to `offset` or beyond, if it begins before `end`;
-        little more than it is fetched."""
+        little more than that batch is fetched. None if there is no such batch."""
         if self._looker is None:
             self._looker = Consumer({**with_shipped_files(self._options.client), **ONE_BATCH})
         for table in self._looker.read_batches(partition, offset, end, self._options.poll_timeout_ms / 1000):
@@ -129,8 +129,8 @@ class Survey:
         return None
 
     def attempt(self, ask: Callable[[], T]) -> T:
-        """Ask, and again as often as `fetchOffset.numRetries` says; a wrong option is never asked
-        twice."""
+        """The result of `ask()`, which is repeated after errors of brokers, as often as
+        `fetchOffset.numRetries` says. ConfigError and NoBrokerReached are raised at once."""
         for attempt in range(self._options.offset_attempts):
             try:
                 return ask()
@@ -144,7 +144,7 @@ class Survey:
         raise AssertionError("fetchOffset.numRetries is at least 1")
 
     def wait(self) -> None:
-        """Wait before asking again."""
+        """Wait for `fetchOffset.retryIntervalMs` before asking again."""
         time.sleep(self._options.offset_retry_ms / 1000)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ SLACK = 0.2
 
 
 def plan_tasks(ranges: Iterable[OffsetRange], options: ReadOptions, volume: Volume) -> list[TaskRanges]:
-    """The tasks that read `ranges`. Looks at bytes only if an option needs them."""
+    """The tasks that read `ranges`. Sizes in bytes are looked up only if an option needs them."""
     wanted = [one for one in ranges if one.size > 0]
     if options.balance_by == "bytes":
         volume.learn(wanted)
@@ -40,8 +40,8 @@ def plan_tasks(ranges: Iterable[OffsetRange], options: ReadOptions, volume: Volu
 
 
 def _balanced(ranges: list[OffsetRange], options: ReadOptions, volume: Volume) -> list[TaskRanges]:
-    """Tasks of about equal bytes: ranges are laid end to end and cut where a task has its share;
-    not for the sake of a little, so that most stay whole."""
+    """Tasks of about equal bytes: ranges are laid end to end and cut where a task has its share. A
+    range is not cut for the sake of a few bytes, so that most stay whole."""
     total = sum(volume.size_bytes(one) for one in ranges)
     if options.min_partitions is not None:
         size = total / max(options.min_partitions, len(ranges))
@@ -85,10 +85,8 @@ def _cut(one: OffsetRange, size_bytes: float, volume: Volume) -> list[OffsetRang
 
 
 class _Share:
-    """Each task's share, in bytes, of what is left.
-
-    So what one task has too much or too little is made up for by the others.
-    """
+    """The share, in bytes, of each task in turn: of the bytes that are left. So if one task has too
+    much or too little, the others make up for it."""
 
     def __init__(self, total: float, tasks: int) -> None:
         self._left, self._tasks = total, tasks
@@ -104,7 +102,7 @@ class _Share:
         return self._tasks <= 0 or size_bytes <= self.room + SLACK * self._size
 
     def is_had(self, size_bytes: float) -> bool:
-        """Give the task so many bytes; True if it has its share then."""
+        """Give the task `size_bytes`; True if it has its share then."""
         self._left -= size_bytes
         self.room -= size_bytes
         return self._tasks > 0 and self.room <= SLACK * self._size

@@ -8,6 +8,7 @@ from fairlead_kafka.base.nearest import nearest
 
 
 def did_you_mean(topic: str, there: Iterable[str]) -> str:
-    """The nearest of the topics that are there, as the end of a sentence; empty if none is near."""
+    """The topic of `there` whose name is nearest to `topic`, as the end of a sentence; empty if
+    none is near."""
     near = nearest(topic, there)
     return f"; did you mean {near}?" if near else ""

@@ -4,8 +4,8 @@ where it begins.
 It is known all the same: Spark asks again only when the last micro-batch is done, and a query that
 is restarted begins with a plan of no rows at the offsets that its checkpoint ends with
 (`PythonMicroBatchStream.setLatestSeenOffset`). What cannot be known is the trigger: `Trigger.Once`,
-and `Trigger.AvailableNow`, which these versions carry out as one micro-batch, ask as any other does.
-So each micro-batch has all that is there, and limits are refused (`versions`).
+and `Trigger.AvailableNow`, which these versions carry out as one micro-batch, ask as any other
+does. So each micro-batch has all that is there, and limits are refused (`versions`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from fairlead_kafka.spark.options import ReadOptions
 
 @errors_first
 class UnlimitedStreamReader(MicroBatchReader):
-    """Micro-batches of all that is there."""
+    """Micro-batches of Kafka topics without limits, for Spark before 4.2: each has all records that
+    are there."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -31,7 +32,7 @@ class UnlimitedStreamReader(MicroBatchReader):
         """The end of the last micro-batch; None: a new query, which has had none."""
 
     def latestOffset(self) -> OffsetsJson:  # type: ignore[override]  # noqa: N802
-        """The end of the next micro-batch. What lies before it begins is processed."""
+        """The end of the next micro-batch. All records before its beginning are processed."""
         begins = self.planner.begin() if self._position is None else self._position
         self.commit_offsets(begins)
         self._position = self.planner.advance(begins, everything=True)

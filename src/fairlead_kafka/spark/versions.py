@@ -71,7 +71,8 @@ class SparkUnsupported(ConfigError):
 
 
 def parse_version(text: str) -> Version:
-    """(4, 1) of `4.1.4`. SparkUnsupported if it is no version."""
+    """The major and minor version in a text: (4, 1) of `4.1.4`. SparkUnsupported if it is no
+    version."""
     found = re.match(r"(\d+)\.(\d+)", text)
     if found is None:
         raise SparkUnsupported(f"PySpark says that its version is {text!r}, which is none")
@@ -79,8 +80,8 @@ def parse_version(text: str) -> Version:
 
 
 def installed_version() -> Version:
-    """The version of the PySpark that this process uses. It is read, not loaded, if nothing has
-    loaded it, which takes a second."""
+    """The version of the PySpark that this process uses. PySpark is not imported for that, which
+    would take a second."""
     spec = None if "pyspark" in sys.modules else find_spec("pyspark")
     for folder in (spec and spec.submodule_search_locations) or ():
         with suppress(OSError):

@@ -35,7 +35,7 @@ SAMPLES_PER_PARTITION_MAX = 32
 
 class Sample(NamedTuple):
     """One record batch, of offsets `first` to `last`: the first one that reaches to `asked` or
-    beyond, so before it there is nothing."""
+    beyond, so there is nothing between `asked` and `first`."""
 
     asked: int
     first: int
@@ -44,12 +44,13 @@ class Sample(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Bytes per offset of the batch."""
+        """Bytes per offset in the batch."""
         return self.size_bytes / max(1, self.last - self.first + 1)
 
     @property
     def weight_before(self) -> float:
-        """Bytes per offset before the batch; 0.0 if there was nothing where it was looked for."""
+        """Bytes per offset before the batch; 0.0 if it begins after the offset asked for, for
+        nothing lies between."""
         return self.weight if self.first <= self.asked else 0.0
 
 
@@ -80,8 +81,8 @@ class Volume:
         self._looks_left = 0
 
     def learn(self, ranges: Iterable[OffsetRange]) -> None:
-        """Look at batches of `ranges` where none is known nearby: once at each range, the longest
-        first, then more closely."""
+        """Sample batches of `ranges` where none is known nearby: first one of each range, the
+        longest first, then more where sizes differ."""
         wanted = sorted((one for one in ranges if one.size > 0), key=lambda one: -one.size)
         self._looks_left = LOOKS_MAX
         for one in wanted:
@@ -111,7 +112,8 @@ class Volume:
         return one.end
 
     def _doubtful(self, one: OffsetRange) -> int | None:
-        """The middle between the two neighbours whose difference matters most; None if none does."""
+        """The offset in the middle between the two neighbouring samples whose difference in bytes
+        per offset matters most; None if none does."""
         samples = [
             sample for sample in self._samples.get(one.partition, ()) if one.start <= sample.asked < one.end
         ]
@@ -166,7 +168,8 @@ class Volume:
 
     @staticmethod
     def _average(groups: Iterable[list[Sample]]) -> float:
-        """Bytes per offset of all these batches; 1.0 if there is none, so that offsets count."""
+        """Average bytes per offset of these batches; 1.0 if there are none, so that offsets are
+        counted instead."""
         samples = [sample for group in groups for sample in group if sample.size_bytes]
         offsets = sum(sample.last - sample.first + 1 for sample in samples)
         return sum(sample.size_bytes for sample in samples) / offsets if offsets else 1.0

@@ -18,8 +18,8 @@ so it does not wait for one."""
 
 
 def plan_write(options: WriteOptions) -> None:
-    """Raise what makes an exactly-once write impossible (`check_ready`). A topic that is not there
-    is a warning: brokers may make it."""
+    """Raise the error by which an exactly-once write is impossible, if there is one
+    (`check_ready`). A topic that does not exist is only warned of: brokers may create it."""
     if options.exactly_once is None and options.topic is None:
         return
     with Admin(settings_for("admin", options.client)) as admin:

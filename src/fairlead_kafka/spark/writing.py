@@ -31,7 +31,8 @@ def send_all(
     seen: Callable[[str, pa.RecordBatch], None] | None = None,
 ) -> int:
     """Submit every batch to `producer`, and wait until all is acknowledged. Returns the number of
-    rows. Raises the first delivery error. `seen` is called with what goes to each topic."""
+    rows. Raises the first delivery error. `seen(topic, rows)` is called with the rows for each
+    topic."""
     records = 0
     under_way: deque[TableAck] = deque()
     for batch in batches:
@@ -51,8 +52,8 @@ def send_all(
 def encoded_rows(
     formats: WriteFormats, topic: str | None, batches: Iterator[pa.RecordBatch]
 ) -> tuple[str | None, Iterator[pa.RecordBatch]]:
-    """Topic and batches for `send_all`: keys and values in their formats, and dead letters among
-    them.
+    """Topic and batches for `send_all`: keys and values are in their formats, and dead letters are
+    among the rows.
 
     InvalidRecord for a row that cannot be written, if there is no topic for dead letters.
     """
@@ -94,7 +95,8 @@ def _letters(
     made: pa.RecordBatch,
     reasons: Mapping[str, Reasons],
 ) -> pa.RecordBatch:
-    """Letters of rows, with the bytes of what could be written, and JSON of what could not."""
+    """Dead letters for rows that could not be written: a key or value that could be written is its
+    bytes, one that could not is JSON."""
     columns: dict[str, pa.Array] = {"topic": pa.repeat(pa.scalar(topic), rows.num_rows)}
     for field in ("key", "value"):
         if reasons.get(field):
@@ -116,8 +118,8 @@ def _addressed(rows: pa.RecordBatch, topic: str) -> pa.RecordBatch:
 
 
 def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Spark's own batch by topic, its columns as they are; copied only where its rows go to several
-    topics."""
+    """The rows of Spark's batch for each topic, with the columns as they are. Copied only if the
+    rows go to several topics."""
     rows = batch.select([name for name in SENT_COLUMNS if name in batch.schema.names])
     if topic is not None:
         yield topic, rows

@@ -92,8 +92,8 @@ def serve(channel: Channel, config: Mapping[str, Json]) -> int:
 
 
 def _watch(channel: Channel, host: SelectorHost, handle: Handle, parent: int) -> int:
-    """Do what the launcher says, and give freed memory back now and then, until the broker has
-    stopped or the launcher is gone. Returns the process's exit code."""
+    """Carry out the launcher's messages, and give freed memory back to the system now and then,
+    until the broker has stopped or the launcher is gone. Returns the process's exit code."""
     next_s = time.monotonic() + _GIVE_BACK_S
     while os.getppid() == parent and not handle.ended:
         if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
@@ -127,7 +127,8 @@ def _machine(config: Mapping[str, Json]) -> Broker:
 
 
 def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
-    """Do what the launcher's next message says. False: it was the last one, the process ends."""
+    """Carry out the launcher's next message. False: it was the last one, and the process is to
+    end."""
     message = channel.receive()
     try:
         if "faults" in message:
@@ -146,7 +147,7 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
 
 
 def _started(host: SelectorHost, handle: Handle) -> Mapping[str, int]:
-    """Start the broker; its ports by listener."""
+    """Start the broker and wait until it serves; returns its ports by listener."""
     completion: Completion[Mapping[str, int]] = Completion()
     host.submit(handle, StartBroker(completion))
     return completion.result(TIMEOUT_S)

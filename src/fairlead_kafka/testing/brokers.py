@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make_broker(node_id: int, view: ClusterView, folder: str, host: str, ports: Mapping[str, int]) -> Broker:
-    """A broker that listens on `ports` where its config leaves them free."""
+    """A broker that listens on `ports` (by listener) where its config has port 0."""
     broker = Broker(node_id, view, folder, system_rng(), host)
     broker.take_ports(ports)
     return broker
@@ -61,7 +61,7 @@ def check_listeners(settings: Settings, brokers: int, host: str, port: int) -> t
 
 
 def settings_between_brokers(settings: Settings) -> Settings | None:
-    """Client settings with which brokers connect to each other; None: in plaintext."""
+    """Client settings with which brokers connect to each other; None: they connect in plaintext."""
     listener = between_brokers(settings, listeners_of(settings))
     if listener.protocol == "PLAINTEXT":
         return None

@@ -13,7 +13,7 @@ EXPIRED_SINCE = datetime.timedelta(days=2)
 
 
 class Certificates:
-    """One certificate authority, made at once or found in `folder`, where all files are written.
+    """One certificate authority, made now or found in `folder`, where all files are written.
 
     ConfigError if the package trustme is not installed.
     """
@@ -40,9 +40,8 @@ class Certificates:
         self._issued = 0
 
     def issue(self, *names: str, expired: bool = False, common_name: str | None = None) -> Path:
-        """Path of a PEM file with a new key (PKCS #8) and its certificate chain, for these host
-        names, addresses or e-mail addresses.
-        """
+        """Issue a certificate for these host names, addresses or e-mail addresses. Returns the path
+        of a PEM file with its new key (PKCS #8) and certificate chain."""
         from cryptography.hazmat.primitives.serialization import (
             Encoding,
             NoEncryption,

@@ -16,7 +16,8 @@ _PIECE_BYTES = 65_536
 
 
 class Channel:
-    """One end of the channel. It ends when the process at the other end ends, however that dies."""
+    """One end of the channel. The channel ends when the process at the other end ends, in whatever
+    way."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end

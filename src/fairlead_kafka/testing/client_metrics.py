@@ -1,4 +1,5 @@
-"""Metrics that clients have pushed to a cluster (KIP-714), taken apart: `Cluster.client_metrics`."""
+"""Metrics that clients have pushed to a cluster (KIP-714), taken apart:
+`Cluster.client_metrics`."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class ClientMetrics(NamedTuple):
 
 
 def taken_apart(node_id: int, pushes: Iterable[Pushed]) -> Iterator[ClientMetrics]:
-    """Each push, decompressed and decoded. UsageError where opentelemetry-proto is not installed."""
+    """Each push of metrics to the broker `node_id`, decompressed and decoded. UsageError where
+    opentelemetry-proto is not installed."""
     try:
         from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
     except ImportError:

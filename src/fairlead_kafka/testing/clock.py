@@ -15,7 +15,8 @@ digits."""
 
 @checked("__init__")
 class ClusterClock:
-    """The brokers' time, which a test moves on instead of waiting: `cluster.clock.advance(hours=1)`.
+    """The brokers' time, which a test moves on instead of waiting:
+    `cluster.clock.advance(hours=1)`.
 
     Everything that brokers do by time comes due at once: retention and compaction, session and
     rebalance time-outs of groups, time-outs of transactions, locks of share groups, expiry of

@@ -278,7 +278,8 @@ class Cluster:
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults by request that were not removed, in the order in which they are asked."""
+        """The faults by request that were not removed, in the order in which a request meets
+        them."""
         return list(self._request_faults.rules)
 
     @property
@@ -306,9 +307,9 @@ class Cluster:
         broker, the oldest first.
 
         Clients push once a subscription asks for it:
-        `admin.alter_configs({ConfigResource.client_metrics("all"): [ConfigChange.set("metrics", "*"),
-        ConfigChange.set("interval.ms", "1000")]})`, and only those that connect after that. What
-        was pushed to a broker that has ended since is gone. Needs the extra `telemetry`.
+        `admin.alter_configs({ConfigResource.client_metrics("all"): [ConfigChange.set("metrics",
+        "*"), ConfigChange.set("interval.ms", "1000")]})`, and only those that connect after that.
+        What was pushed to a broker that has ended since is gone. Needs the extra `telemetry`.
         UsageError without it, and where brokers run in processes of their own.
         """
         self._check()
@@ -333,8 +334,7 @@ class Cluster:
 
     def _know_users(self) -> None:
         """Register the SCRAM users before any broker runs: brokers authenticate to each other as
-        one of them.
-        """
+        one of these users."""
         if self._securing is None or not self._securing.protocol.startswith("SASL"):
             return
         self._controller.alter_scram_credentials(
@@ -453,7 +453,8 @@ def _ports_of(folder: Path, brokers: int) -> list[dict[str, int]]:
 
 
 def _by_listener(entry: Json) -> dict[str, int]:
-    """The ports of one broker in the file, by listener; releases before 0.3 kept one port."""
+    """The ports of one broker, by listener, from its `entry` in the file of ports. Releases before
+    0.3 wrote one port."""
     if isinstance(entry, int):
         return {DEFAULT_LISTENER: entry}
     return integers_at({"ports": entry}, "ports")

@@ -49,7 +49,8 @@ CONTROLLER, BROKER = GROUPS = entered(
 
 
 def read(image: ClusterImage) -> dict[str, dict[str, float] | dict[str, dict[str, float]]]:
-    """All metrics, by group; on any thread: what changes meanwhile may be counted or not."""
+    """All metrics of a cluster, by group; may be called on any thread. Changes during the call may
+    be counted or not."""
     brokers, topics = list(image.brokers.values()), list(image.topics.values())
     partitions: list[PartitionImage] = [each for topic in topics for each in list(topic.partitions)]
     whole: dict[str, float] = {

@@ -67,7 +67,7 @@ _NOT_ASKED = ("forgotten_topics_data",)
 
 
 class Answer(NamedTuple):
-    """Elements of an answer that pair with those of an array of the request."""
+    """An array of an answer whose elements correspond to those of an array of the request."""
 
     array: str
     structure: Structure
@@ -78,7 +78,8 @@ class Answer(NamedTuple):
 
 
 class Level(NamedTuple):
-    """One array of a request, the names of its elements, and where the answer has their errors."""
+    """One array of a request: which fields name its elements, and where the answer has their
+    errors."""
 
     array: str
     names: tuple[tuple[str | None, Kind], ...]
@@ -89,7 +90,7 @@ class Level(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A request and its answer in one version of an API."""
+    """Places of names in a request of one version of an API, and of errors in its answer."""
 
     levels: tuple[Level, ...]
     names: tuple[tuple[str | None, Kind], ...]
@@ -150,7 +151,8 @@ def _levels(asked: Structure, answered: Structure) -> Iterator[Level]:
 
 
 def _pair(field: Field, other: Field, asked: Structure) -> Answer | None:
-    """The elements of `other` as answers to those of `field`, if they are."""
+    """The answer's array `other` as the answers to the request's array `field`; None if its
+    elements do not correspond."""
     if other.structure is None or not _holds_error(other.structure):
         return None
     identity = [one for one in other.structure.fields if one.name in _IDENTIFIES]
@@ -170,7 +172,8 @@ def _pair(field: Field, other: Field, asked: Structure) -> Answer | None:
 
 
 def _source(field: Field, asked: Structure) -> str | None:
-    """The field of the request's element that an identifying field of the answer's repeats."""
+    """The field of a request's element that `field` of the answer's element repeats; None if it
+    repeats none."""
     by_name = {one.name: one for one in asked.fields}
     names = [field.name, *(name for names in _SAME if field.name in names for name in names)]
     for name in names:
@@ -241,7 +244,7 @@ class Reader(NamedTuple):
     """Kinds of which FindCoordinator's keys are not."""
 
     def named(self, names: Iterable[tuple[str | None, Kind]], element: object) -> dict[Kind, object]:
-        """The names of one element."""
+        """The names that one element of the request has, by kind."""
         found: dict[Kind, object] = {}
         for field, kind in names:
             value = element if field is None else getattr(element, field)
@@ -253,7 +256,7 @@ class Reader(NamedTuple):
 
 
 def reader(request: ApiMessage, topic_name: TopicName) -> Reader:
-    """A reader of `request`."""
+    """A Reader of the names in `request`; `topic_name(id)` gives the name of a topic."""
     key_type = getattr(request, "key_type", None)
     if key_type is None:
         return Reader(topic_name)
@@ -261,9 +264,8 @@ def reader(request: ApiMessage, topic_name: TopicName) -> Reader:
 
 
 def parts(shape: Layout, request: ApiMessage, reader: Reader) -> Iterator[Names]:
-    """The names of each part of a request, of the deepest ones; of a request without parts, its
-    own.
-    """
+    """The names of each deepest part of a request (a partition, say); of a request without parts,
+    its own names."""
     yield from _parts(shape.levels, request, reader.named(shape.names, request), reader)
 
 
@@ -279,7 +281,8 @@ def _parts(levels: tuple[Level, ...], element: object, around: Names, reader: Re
 
 
 class Division(NamedTuple):
-    """A request, split in two."""
+    """A request split in two: the answer with errors for some parts, and the request for the
+    rest."""
 
     errors: Message | None
     """The answer to what was taken; None: nothing was, or there is no place for its errors."""
@@ -298,7 +301,7 @@ class Taken(NamedTuple):
 
 
 def divide(shape: Layout, request: ApiMessage, taken: Taken, reader: Reader) -> Division:
-    """Split a request into what an error is answered for and the rest."""
+    """Split a request into the parts that an error is answered for (`taken`) and the rest."""
     around = reader.named(shape.names, request)
     found: dict[str, list[Message]] = {}
     rest = None
@@ -330,7 +333,8 @@ def _with_error(structure: Structure, error: str, own: dict[str, object], taken:
 
 
 def _filled(structure: Structure, own: Mapping[str, object]) -> Message:
-    """A message with `own` fields, and elsewhere what Kafka has beside an error."""
+    """A message of `structure` with the fields `own`, and in all others the values that Kafka has
+    beside an error."""
     fields = {
         field.name: _NO_VALUE[field.name]
         for field in structure.fields
@@ -346,7 +350,8 @@ def _divide(
     how: _Dividing,
     found: dict[str, list[Message]],
 ) -> ApiMessage | None:
-    """Put answers to what is taken into `found`; the element without it, None if nothing is left."""
+    """Put the answers for the parts of `element` that are taken into `found`. Returns the element
+    without those parts; None if nothing is left."""
     left: dict[str, object] = {}
     any_left = False
     for level in levels:
@@ -364,7 +369,7 @@ def _divide(
 def _divide_one(
     level: Level, one: object, names: Names, how: _Dividing, found: dict[str, list[Message]]
 ) -> object | None:
-    """The rest of one element; None: nothing is left."""
+    """Divide one element, as `_divide` does; returns its rest, None if nothing is left."""
     answer, taken = level.answer, how.taken
     own_place = answer is not None and answer.error is not None
     deeper = isinstance(one, ApiMessage) and any(
@@ -397,19 +402,20 @@ def _copied(answer: Answer, one: object) -> dict[str, object]:
 
 
 def changed(message: ApiMessage, fields: Mapping[str, object]) -> ApiMessage:
-    """A message like `message`, but for `fields`."""
+    """A copy of `message` with other values for `fields`."""
     made: ApiMessage = type(message).__new__(type(message))
     made.__dict__ = {**message.__dict__, **fields}
     return made
 
 
 def joined(shape: Layout, answer: ApiMessage, errors: ApiMessage) -> ApiMessage:
-    """An answer with the elements of `errors` added, each beside those of the same topic or group."""
+    """An answer with the elements of `errors` added, each beside those of the same topic or
+    group."""
     return _joined(_answered(shape.levels), answer, errors)
 
 
 def _answered(levels: Iterable[Level]) -> Iterator[tuple[Answer, tuple[Level, ...]]]:
-    """Places of answers, each with the levels within."""
+    """The places of answers in the levels, each with the levels within it."""
     for level in levels:
         if level.answer is None:
             yield from _answered(level.inner)

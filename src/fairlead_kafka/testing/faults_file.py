@@ -46,7 +46,8 @@ _TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 
 def load_faults(path: Path) -> list[Mapping[str, object]]:
-    """Read a file of faults and check its form. ConfigError says what is wrong, and in which fault."""
+    """Read a file of faults and check its form. ConfigError says what is wrong, and in which
+    fault."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -67,7 +68,8 @@ def load_faults(path: Path) -> list[Mapping[str, object]]:
 
 
 def set_faults(cluster: Cluster, path: Path, faults: Sequence[Mapping[str, object]]) -> None:
-    """Have a cluster take the faults of a file. ConfigError for what no cluster takes."""
+    """Give a cluster the faults that a file has. ConfigError, naming `path` and the fault's number,
+    for a fault that the cluster cannot have."""
     for number, fault in enumerate(faults, 1):
         try:
             _set(cluster, fault)

@@ -53,12 +53,9 @@ class FolderLock:
 
 
 class MetadataFile:
-    """The controller's log on disk. Written before the answer that depends on it goes out, and
-    synced if `durable`.
-
-    Not an effect of a machine: the controller belongs to no broker, and its writes are few and
-    small.
-    """
+    """The controller's log on disk. It is written before an answer that depends on it is sent, and
+    synced if `durable`. Its writes are no effects of a machine: the controller belongs to no
+    broker, and its writes are few and small."""
 
     def __init__(self, path: Path, durable: bool) -> None:
         self._path = path
@@ -97,7 +94,7 @@ class MetadataFile:
             _sync_folder(self._path.parent)
 
     def append(self, data: bytes) -> None:
-        """Write one decision; OSError if that fails."""
+        """Write one decision of the controller; OSError if that fails."""
         if self._descriptor is None:
             raise UsageError(f"{self._path}: the cluster is closed")
         view = memoryview(data)

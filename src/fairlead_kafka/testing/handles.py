@@ -37,7 +37,8 @@ class Begun(Protocol):
     """A start of a broker that is under way."""
 
     def result(self, timeout_s: float | None = None) -> Mapping[str, int]:
-        """The ports by listener, once the broker serves; raises the error that prevented it."""
+        """The ports by listener, once the broker serves, waited for `timeout_s` seconds at most.
+        Raises TimedOut, or the error that the start failed with."""
 
 
 class Runner(Protocol):
@@ -51,7 +52,7 @@ class Runner(Protocol):
         """True between a start and the next stop, kill or crash."""
 
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
-        """Start the broker on `ports`."""
+        """Start the broker on `ports` (by listener), with these faults."""
 
     def set_faults(self, faults: Faults) -> None:
         """Have the broker apply these faults from now on."""
@@ -60,7 +61,7 @@ class Runner(Protocol):
         """Stop the broker in good order; everything is on disk."""
 
     def kill(self) -> None:
-        """Kill the broker at once."""
+        """Kill the broker at once, as `kill -9` does."""
 
     def drop(self) -> None:
         """Release what is left of the broker after it ended."""
@@ -97,7 +98,7 @@ class BrokerHandle:
 
     @property
     def port(self) -> int:
-        """Port of the first listener; 0 if none is known yet."""
+        """The port of the first listener; 0 if none is known yet."""
         return next(iter(self.ports.values()), 0)
 
     @property
@@ -107,7 +108,7 @@ class BrokerHandle:
 
     @property
     def listeners(self) -> tuple[str, ...]:
-        """The names of its listeners, the first one first."""
+        """The names of the broker's listeners, the first one first."""
         return tuple(each.name for each in self._listeners)
 
     def address_of(self, listener: str) -> str:

@@ -37,7 +37,8 @@ cannot be forked safely.
 
 
 class Nursery:
-    """Starts broker processes; see `fairlead_kafka.testing.nursery`. May be called from any thread."""
+    """Starts broker processes; see `fairlead_kafka.testing.nursery`. May be called from any
+    thread."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -56,7 +57,8 @@ class Nursery:
         self._lock = threading.Lock()
 
     def start(self, config: Mapping[str, Json]) -> tuple[int, Channel]:
-        """Start a broker's process; its process id and the channel to it."""
+        """Start a broker's process, with this config; returns its process id and the channel to
+        it."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             self._channel.send(config, theirs)
@@ -173,7 +175,7 @@ class BrokerInProcess(Runner):
             return
 
     def _await_end(self) -> None:
-        """Wait until nothing of the process is left, not even its port."""
+        """Wait until the process has ended and its ports are free."""
         assert self._pid is not None
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
@@ -200,7 +202,7 @@ def _crossing(faults: Faults) -> JsonObject:
 def check_config(config: Mapping[str, object]) -> JsonObject:
     """Broker configs as sent to another process.
 
-    FairleadError for a value that is no text, number, boolean or list of such.
+    FairleadError for a value that is no text, number, boolean or list of these.
     """
     plain: JsonObject = {}
     for key, value in config.items():

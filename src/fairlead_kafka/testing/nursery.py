@@ -56,8 +56,7 @@ def main() -> None:
 
 def _chores() -> list[tuple[float, Callable[[], object]]]:
     """Codecs to make, in order, each with the earliest time for it, in seconds after the nursery's
-    start; each takes little time.
-    """
+    start; Each is short, so that a start of a broker does not wait long for it."""
     latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
     others = [
         partial(prepare, key, version)

@@ -14,7 +14,7 @@
   `Cluster`; without the mark, `kafka_cluster`. Tests with the same mark share one.
 - `kafka_topic` (function): the name of a fresh topic in that cluster, deleted after the test.
 
-    @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"cleanup.policy": "compact"})
+    @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"retention.ms": "60000"})
 
 Whatever a test did to a cluster of these is undone after it (`Cluster.restore`): faults by request
 (`cluster.on`), slow, cut, stopped and killed brokers.
@@ -144,7 +144,7 @@ def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, obj
 
 @pytest.fixture(scope="session")
 def _kafka_clusters() -> Iterator[dict[str, Cluster]]:
-    """Clusters that marks describe, by what they say."""
+    """The clusters that marks of tests describe, by what the marks say."""
     clusters: dict[str, Cluster] = {}
     yield clusters
     for cluster in clusters.values():
@@ -199,7 +199,7 @@ def kafka_topic(kafka_marked_cluster: Cluster, request: pytest.FixtureRequest) -
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Undo what a test did to its cluster, once its own fixtures are through."""
+    """Undo what a test did to its cluster, after the test's own fixtures have ended."""
     found: Mapping[str, object] = getattr(item, "funcargs", {})
     for name in ("kafka_cluster", "kafka_marked_cluster"):
         cluster = found.get(name)
@@ -208,7 +208,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 def _wanted(mark: pytest.Mark | None, name: str, known: Sequence[str]) -> dict[str, Any]:
-    """The mark's arguments; unknown ones fail the test."""
+    """The arguments of a test's mark; an argument not in `known` fails the test."""
     if mark is None:
         return {}
     wrong = [repr(value) for value in mark.args] + [
@@ -227,8 +227,8 @@ def _written(wanted: Mapping[str, object]) -> str:
 
 
 def _check(settings: _Settings) -> None:
-    """Refuse settings that no cluster can have, before any test runs. A run without settings of its
-    own pays nothing for it."""
+    """Raise pytest.UsageError, before any test runs, for settings that no cluster can have. Without
+    settings of its own, a run does not check anything."""
     if not 1 <= settings["brokers"] <= _BROKERS_MAX:
         raise pytest.UsageError(
             f"kafka_brokers: must be a number from 1 to {_BROKERS_MAX}, got {settings['brokers']}"

@@ -38,8 +38,8 @@ class _Plain:
 
 
 class AnswerError(_Plain):
-    """Action that answers an error for the parts that a rule is about; the rest of the request is
-    served."""
+    """Action that answers an error for the parts of a request that a rule is about; the rest of the
+    request is served."""
 
     def __init__(self, code: int, message: str | None, whole: bool | None) -> None:
         self._code, self._message = code, message
@@ -54,7 +54,7 @@ class AnswerError(_Plain):
         return divide(passage.shape, passage.asked(), taken, passage.reader)
 
     def act(self, fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Answer the error, together with what the handler says of the rest."""
+        """Answer the error, together with the handler's answer for the rest of the request."""
         division = self._divided(passage, fault)
         errors, shape = division.errors, passage.shape
         assert errors is not None, "it was possible"
@@ -81,7 +81,8 @@ class AnswerError(_Plain):
 
 
 def _rows(errors: ApiMessage, topic_field: str) -> frozenset[tuple[object, object]]:
-    """The partitions of a Fetch's answer; none if it is an error of the whole."""
+    """The partitions, as (topic, number), in a Fetch's answer `errors`; none if it has an error for
+    the whole."""
     return frozenset(
         (getattr(topic, topic_field), row.partition_index)
         for topic in getattr(errors, "responses", None) or ()
@@ -90,7 +91,8 @@ def _rows(errors: ApiMessage, topic_field: str) -> frozenset[tuple[object, objec
 
 
 def _overlaid(answer: ApiMessage, errors: ApiMessage, topic_field: str) -> ApiMessage:
-    """The answer to a Fetch, with errors in place of what it has of the same partitions."""
+    """The answer to a Fetch, with the rows of `errors` in place of its own rows for the same
+    partitions."""
     taken = _rows(errors, topic_field)
     topics = []
     for topic in getattr(answer, "responses", None) or ():
@@ -108,7 +110,8 @@ def _hang_up(passage: Passage, reply: Reply, answer: ApiMessage | None) -> None:
 
 
 class AnswerWith(_Plain):
-    """Answers what a function of the test returns; a request for which it returns None is served."""
+    """Action that answers what a function of the test returns; if that is None the request is
+    served."""
 
     def __init__(self, function: Callable[[SeenRequest], ApiMessage | None]) -> None:
         self._function = function
@@ -126,13 +129,13 @@ class AnswerWith(_Plain):
 
 
 class Delay(_Plain):
-    """Serves a request, and holds its answer back for a while."""
+    """Action that serves a request, and holds its answer back for some milliseconds."""
 
     def __init__(self, milliseconds: float) -> None:
         self._milliseconds = milliseconds
 
     def act(self, _fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Have the answer go later."""
+        """Have the request served, and send its answer later."""
         broker, owner = passage.broker, passage.broker.guard.owner
 
         def later(answer: ApiMessage | None) -> None:
@@ -145,14 +148,14 @@ class Delay(_Plain):
 
 
 class Lose(_Plain):
-    """Action that never answers a request. It can serve the request first, and close the connection
-    after."""
+    """Action that never answers a request. It can have the request served first, and close the
+    connection afterwards."""
 
     def __init__(self, served: bool, hangs_up: bool) -> None:
         self._served, self._hangs_up = served, hangs_up
 
     def act(self, _fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Lose the request, or its answer."""
+        """Lose the request or its answer, and close the connection if the action does."""
         if self._served:
             go_on(passage, lambda _answer: self._lose(passage, reply))
         else:
@@ -175,7 +178,7 @@ class _Held(NamedTuple):
 
 
 class Hold(_Plain):
-    """Holds requests, unserved, until the rule is removed."""
+    """Action that holds requests, unserved, until the rule is removed."""
 
     def __init__(self, call_in_step: Callable[[int, Callable[[], object]], None]) -> None:
         self._call_in_step = call_in_step
@@ -206,7 +209,7 @@ class Hold(_Plain):
             go_on(passage, reply)
 
     def removed(self) -> None:
-        """Let go what is held."""
+        """Have the requests served that are held."""
         with self._lock:
             self._open = True
             held, self._held = self._held, {}
@@ -218,7 +221,7 @@ class Hold(_Plain):
 
 
 class Observe(_Plain):
-    """Notes requests, and lets them go on."""
+    """Action that notes requests, and has them served."""
 
     def __init__(self, into: list[SeenRequest]) -> None:
         self._into = into

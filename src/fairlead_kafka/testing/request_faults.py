@@ -55,7 +55,7 @@ Predicate = Callable[[SeenRequest], bool]
 
 
 class Criteria(NamedTuple):
-    """Conditions on the requests that a rule meets; None: anything."""
+    """Conditions on the requests that a rule meets; a condition that is None is always met."""
 
     api: ApiKey | None = None
     parts: tuple[tuple[Kind, object], ...] = ()
@@ -76,7 +76,7 @@ class Criteria(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A request on its way to its handler."""
+    """A request on its way to its handler, as rules see it."""
 
     seen: SeenRequest
     request: Request[Any]
@@ -84,7 +84,8 @@ class Passage(NamedTuple):
     session: Requester
     handler: Handler
     taken: frozenset[tuple[object, object]] = frozenset()
-    """Partitions of a fetch that rules have taken: they are served, and their answer is replaced."""
+    """Partitions of a fetch that rules have taken: they are served, and their answer is
+    replaced."""
 
     @property
     def shape(self) -> Layout:
@@ -97,12 +98,13 @@ class Passage(NamedTuple):
         return reader(self.request.message, self.topic_name)
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name of a topic."""
+        """The name of the topic with this id; None if there is none."""
         topic = self.broker.controller.image.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
     def asked(self) -> ApiMessage:
-        """The request with everything that it asks for; a fetch's session included."""
+        """The request's message with everything that it asks for: a Fetch also has the partitions
+        that only its session names."""
         message = self.request.message
         if self.seen.api is not ApiKey.FETCH:
             return message  # type: ignore[no-any-return]
@@ -123,7 +125,7 @@ class Passage(NamedTuple):
         return self._replace(request=replace(self.request, message=message))
 
     def serve(self, reply: Reply) -> None:
-        """Have the handler serve the request."""
+        """Have the handler serve the request, and answer by `reply`."""
         self.handler(self.broker, self.request, self.session, reply)
 
 
@@ -161,14 +163,14 @@ class Action(Protocol):
         """Whether the action can be done to this request; else the request goes on unmet."""
 
     def act(self, fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Carry out the action on a request."""
+        """Carry out the action on a request: answer by `reply`, or pass it on by `go_on`."""
 
     def removed(self) -> None:
-        """Called when the rule is gone: let go what it holds."""
+        """Called when the rule is removed: have the requests served that the action holds."""
 
 
 class Fault:
-    """A rule about requests, from its making to `remove`, which the end of a `with` block calls
+    """A rule about requests, which holds until `remove`; the end of a `with` block calls that
     too."""
 
     def __init__(
@@ -190,7 +192,7 @@ class Fault:
 
     @property
     def active(self) -> bool:
-        """True until it is removed, or has met `times` requests."""
+        """True until the rule is removed, or has met `times` requests."""
         return self in self._rules.rules and (self._times is None or self._hits < self._times)
 
     def wait(self, timeout: float = WAIT_S, hits: int | None = None) -> None:
@@ -242,7 +244,8 @@ class Fault:
             return True
 
     def act(self, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Do to a request what it does."""
+        """Carry out the rule's action on a request. An exception of a function of the test is
+        noted, and raised."""
         try:
             self._action.act(self, passage, reply, go_on)
         except Exception as error:
@@ -250,7 +253,8 @@ class Fault:
             raise
 
     def failed(self, error: Exception) -> None:
-        """Called when a function of the test raised: `wait` tells, and the connection ends."""
+        """Called when a function of the test raised: `wait` raises UsageError then, and the
+        request's connection is closed."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
@@ -305,14 +309,14 @@ class RequestFaults:
 
     @property
     def active(self) -> bool:
-        """True if there are rules."""
+        """True if there are any rules."""
         return bool(self.rules)
 
     def serve(
         self, handler: Handler, broker: Services, request: Request[Any], session: Requester, reply: Reply
     ) -> None:
-        """Have the rules meet a request of a client, or of another broker if it is of Kafka's
-        protocol."""
+        """Serve a request of a client, or of another broker in Kafka's protocol, as the rules that
+        it meets say; without any, by `handler`."""
         if isinstance(request.api_key, PrivateApi):
             handler(broker, request, session, reply)
             return

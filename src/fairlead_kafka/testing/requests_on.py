@@ -77,8 +77,8 @@ class Wanted(NamedTuple):
 
 
 def criteria_of(wanted: Wanted) -> Criteria:
-    """Check what was asked for. UsageError for an API that is not served, or that never names such
-    a thing."""
+    """The conditions that the arguments of `Cluster.on` mean. UsageError for an API that is not
+    served, or whose requests name no such thing."""
     api = None if wanted.api is None else api_of(wanted.api)
     named = tuple((kind, value) for kind, value in wanted.named.items() if value is not None)
     known = _kinds(REGISTRY if api is None else [api])
@@ -129,7 +129,7 @@ class RequestsOn:
         message: str | None = None,
         whole: bool | None = None,
     ) -> Fault:
-        """Answer an error, and do not serve what it is about.
+        """Answer an error, without serving the part of the request that it is about.
 
         `error`: an `ErrorCode`, or its name. It is the code of each partition, group, topic or
         other part that `on` is about, or of the whole answer where there are none. What else the
@@ -158,8 +158,8 @@ class RequestsOn:
         return self._add(AnswerWith(function), times, after)
 
     def delay(self, milliseconds: float, *, times: int | None = None, after: int = 0) -> Fault:
-        """Serve the request at once, and hold its answer back for that long, and with it the
-        answers to what comes behind on the same connection."""
+        """Serve the request at once, and hold its answer back for `milliseconds`, and with it the
+        answers to later requests on the same connection."""
         if not 0 <= milliseconds <= SLOWEST_MS:
             raise UsageError(f"delay: must be 0 to {SLOWEST_MS} ms, got {milliseconds:g}")
         return self._add(Delay(milliseconds), times, after)
@@ -167,8 +167,8 @@ class RequestsOn:
     def drop(self, *, times: int | None = None, after: int = 0, served: bool = False) -> Fault:
         """Read the request and never answer it; the connection stays open.
 
-        `served`: it is served before, and only its answer is lost. What comes behind on the same
-        connection is not answered either, for Kafka's answers come in the order of the requests.
+        `served`: the request is served, and only its answer is lost. Later requests on the same
+        connection are not answered either, for Kafka's answers come in the order of the requests.
         """
         return self._add(Lose(served, hangs_up=False), times, after)
 
@@ -182,7 +182,8 @@ class RequestsOn:
         return self._add(Hold(self._rules.call_in_step), times, after)
 
     def observe(self, into: list[SeenRequest], *, times: int | None = None, after: int = 0) -> Fault:
-        """Append each request to `into`, and let it go on. The list grows as long as it does."""
+        """Append each request to `into`, and let it go on. The list grows until the fault is
+        removed."""
         return self._add(Observe(into), times, after)
 
     def _add(self, action: Action, times: int | None, after: int) -> Fault:

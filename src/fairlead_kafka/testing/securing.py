@@ -73,7 +73,8 @@ class Securing:
             self._tokens = TokenIssuer(folder, "ES256")  # a key of this kind is made in no time
 
     def _users(self, users: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-        """Name → password: those given, those kept from an earlier run, and new ones."""
+        """{user name: password}: the users given, with passwords that were kept from an earlier
+        run, or new ones."""
         path = self.folder / "users.json"
         kept: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         given = dict(users) if isinstance(users, Mapping) else {}
@@ -136,8 +137,7 @@ class Securing:
 
     def scram_alterations(self, kept: Mapping[tuple[str, str], ScramCredential]) -> list[ScramAlteration]:
         """Changes of SCRAM credentials that are needed so that every user can log in by SCRAM;
-        `kept` are those that the cluster has.
-        """
+        `kept` are the credentials that the cluster has already."""
         changed: list[ScramAlteration] = []
         for user, password in self.passwords.items():
             for number, mechanism in SCRAM_MECHANISMS.items():
@@ -242,7 +242,8 @@ def _credential(mechanism: str, password: str, salt: bytes, iterations: int) -> 
 
 
 def _tls(style: Style, trust: str, own: Path | None) -> dict[str, str]:
-    """A client's TLS settings: the authority it trusts, and its own certificate, if any."""
+    """A client's TLS settings: in the names of `style`: the authority that it trusts, and its own
+    certificate, if any."""
     if style == "librdkafka":
         shown = {} if own is None else {"ssl.certificate.location": str(own), "ssl.key.location": str(own)}
         return {"ssl.ca.location": trust} | shown

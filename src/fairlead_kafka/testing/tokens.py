@@ -24,7 +24,7 @@ _PUBLIC_EXPONENT = 65_537
 
 
 class TokenIssuer:
-    """Signs tokens with a key made at once; `folder` gets the public key.
+    """Issues tokens, signed with a key that is made with the issuer; `folder` gets the public key.
 
     ConfigError if `cryptography` is not installed.
     """
@@ -63,7 +63,7 @@ class TokenIssuer:
         self.jwks_path.write_text(json.dumps({"keys": self._public}))
 
     def issue(self, user: str, lifetime_s: float = 3600, **claims: Json) -> str:
-        """A token for `user`, valid from now for `lifetime_s`.
+        """A token for `user`, valid from now for `lifetime_s` seconds.
 
         `claims` are added, or replace the default ones; None leaves one out.
         """
@@ -114,7 +114,7 @@ def _made_key(algorithm: str) -> PrivateKey:
 
 
 def _public_fields(key: PrivateKey) -> dict[str, str]:
-    """A public key as JSON (RFC 7517, RFC 7518)."""
+    """A public key as the fields of its JSON form (RFC 7517, RFC 7518)."""
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     if isinstance(key, rsa.RSAPrivateKey):

@@ -1,4 +1,5 @@
-"""The APIs by number and name, the versions our client speaks, and how the two sides agree on one."""
+"""The APIs by number and name, the versions our client speaks, and how the two sides agree on
+one."""
 
 from __future__ import annotations
 
@@ -166,8 +167,8 @@ the client uses."""
 
 
 class NeededField(NamedTuple):
-    """A field that changes what is asked, the first version that has it, and the value that asks
-    for nothing."""
+    """A field of a request that must not be dropped: its name, the first version that has it, and
+    the value of it that asks for nothing."""
 
     name: str
     version: int

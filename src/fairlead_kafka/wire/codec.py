@@ -105,7 +105,8 @@ def prepare(api_key: int, version: int) -> None:
 
 
 def forget() -> None:
-    """Drop all codecs; each is made again when it is needed. For tests that change their making."""
+    """Drop all codecs; each is made again when it is needed. For tests that change how codecs are
+    made."""
     _encoder.cache_clear()
     _request_decoder.cache_clear()
     _response_decoder.cache_clear()

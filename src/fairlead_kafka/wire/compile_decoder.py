@@ -47,15 +47,16 @@ def compile_decoder(schema: Schema) -> Decode:
 def compile_counting_decoder(schema: Schema, elements_max: int) -> DecodeCounting:
     """`decode(data, position) -> (Message, elements)`: how many elements all arrays have together.
 
-    The function raises `DecodeError`, and nothing else, for bytes that are not the schema's, and for
-    more than `elements_max` elements.
+    The function raises `DecodeError`, and nothing else, for bytes that are not the schema's, and
+    for more than `elements_max` elements.
     """
     decode: DecodeCounting = compile_function(*_written(schema, elements_max))
     return decode
 
 
 def _written(schema: Schema, elements_max: int | None) -> tuple[Source, str, str]:
-    """The source of a decoder, its name there, and its label in tracebacks."""
+    """The Python source of a decoder, the name of the function in it, and its label in
+    tracebacks."""
     writer = _DecoderWriter(schema, elements_max)
     label = f"{schema.body.name} v{schema.version}"
     writer.source.names |= {
@@ -90,7 +91,8 @@ def _written(schema: Schema, elements_max: int | None) -> tuple[Source, str, str
 
 
 class _DecoderWriter:
-    """Emits statements that move `p`, the position in `data`, over the schema."""
+    """Writes the source of a decoder: statements that read `data` from position `p` on and move
+    `p`."""
 
     def __init__(self, schema: Schema, elements_max: int | None) -> None:
         self.source = Source()
@@ -98,7 +100,8 @@ class _DecoderWriter:
         self._elements_max = elements_max
 
     def structure(self, structure: Structure, path: tuple[str, ...]) -> str:
-        """Decode a structure; returns the variable that holds the message."""
+        """Write the statements that decode a structure; returns the variable that holds the message
+        then."""
         variables: dict[str, str] = {}
         run: list[tuple[Field, str]] = []
         for field in structure.sequence():
@@ -129,8 +132,8 @@ class _DecoderWriter:
 
     @staticmethod
     def _length_format(field: Field, flexible: bool) -> str:
-        """The format of a fixed-size length in front of the field, if it has one: it is read along
-        with the numbers before it."""
+        """The `struct` format of the fixed-size length in front of the field, which is read along
+        with the numbers before it; "" if there is none."""
         if field.kind == "structure" and not field.array:
             return "b" if field.nullable else ""
         if flexible:
@@ -138,8 +141,8 @@ class _DecoderWriter:
         return "h" if field.kind == "string" and not field.array else "i"
 
     def _flush(self, run: list[tuple[Field, str]], length_format: str) -> str:
-        """Read the fixed-size fields gathered so far and, with them, a length; returns the length's
-        variable."""
+        """Write the statement that reads the fixed-size fields of `run` and, with them, a length;
+        returns the length's variable."""
         formats = ["16s" if field.kind == "uuid" else FIXED_FORMATS[field.kind] for field, _ in run]
         targets = [variable for _, variable in run]
         if length_format:
@@ -241,7 +244,8 @@ class _DecoderWriter:
             source.line(f"{append}({self._element(element, flexible, path)})")
 
     def _count(self, field: Field) -> None:
-        """Count the elements of an array before memory is taken for them."""
+        """Write the statements that count an array's elements before memory is taken for them, and
+        refuse too many."""
         if self._elements_max is None:
             return
         self.source.line("room -= n")

@@ -31,7 +31,7 @@ EncodePart = Callable[[ApiMessage], bytes]
 
 def compile_encoder(schema: Schema) -> Encode:
     """`encode(message, header) -> list[Buffer]`, with the size prefix. The function raises
-    `UsageError` naming the field at fault."""
+    `UsageError` that names the field that does not fit or that no version has."""
     writer = _EncoderWriter(schema.api_key, schema.direction)
     source = writer.source
     with source.block("def encode(m, header):"):
@@ -68,8 +68,8 @@ def _compile_structure(
 
 
 def _require(names: set[str], owner: Lineage, fields: Mapping[str, object]) -> None:
-    """Check the names that this version does not have, and let them pass quickly from now on if
-    another version has them."""
+    """Raise `UsageError` if a name in `fields` is in no version of the structure. A name that
+    another version has is added to `names`, and found there the next time."""
     for name in fields:
         if name not in names:
             owner.require(name)
@@ -77,7 +77,8 @@ def _require(names: set[str], owner: Lineage, fields: Mapping[str, object]) -> N
 
 
 class _EncoderWriter:
-    """Emits statements that pass the encoded pieces of a message to `w`."""
+    """Writes the source of an encoder: statements that pass the encoded pieces of a message to
+    `w`."""
 
     def __init__(self, api_key: int, direction: str) -> None:
         self.source = Source()
@@ -100,7 +101,8 @@ class _EncoderWriter:
         }
 
     def blame(self, body: Structure, label: str) -> None:
-        """Add the handler that turns a failed encoding into an error naming the field."""
+        """Write `body`'s handler, which turns a failed encoding into an error that names the
+        field."""
         blame = self.source.constant("diagnose", diagnose)
         structure = self.source.constant("structure", body)
         with self.source.block(f"except {_NOT_ENCODABLE} as error:"):
@@ -109,7 +111,7 @@ class _EncoderWriter:
             )
 
     def structure(self, structure: Structure, path: tuple[str, ...], message: str) -> None:
-        """Encode the message held by the variable `message`."""
+        """Write the statements that encode the structure held by the variable `message`."""
         source = self.source
         fields, get = source.fresh("d"), source.fresh("get")
         names = source.constant("NAMES", {field.name for field in structure.fields})
@@ -129,7 +131,7 @@ class _EncoderWriter:
             self._tags(structure, get, path)
 
     def _fetch(self, field: Field, get: str) -> str:
-        """The expression for a field's value, or its default."""
+        """The expression that gives a field's value, or its default if the message lacks it."""
         default = field.default
         if default is ...:
             return f"{get}({field.name!r}, {self.source.constant('EMPTY', Message())})"
@@ -144,7 +146,7 @@ class _EncoderWriter:
         return FIXED_FORMATS[field.kind], value
 
     def _flush(self, run: list[tuple[str, str]]) -> None:
-        """Pack the numbers gathered so far."""
+        """Write the statement that packs the numbers in `run`, and empty `run`."""
         if run:
             pack = self.source.constant(
                 "pack", struct.Struct(">" + "".join(letter for letter, _ in run)).pack
@@ -153,7 +155,8 @@ class _EncoderWriter:
             run.clear()
 
     def _length(self, flexible: bool, letter: str, run: list[tuple[str, str]]) -> None:
-        """Write the length `n` after the numbers gathered so far; `letter` "h" is that of a string."""
+        """Write the statements that encode the length `n`, after the numbers in `run`; `letter` "h"
+        is the length of a string."""
         if not flexible:
             run.append((letter, "n"))
             self._flush(run)
@@ -266,8 +269,8 @@ class _EncoderWriter:
 
     @staticmethod
     def _differs(field: Field, variable: str) -> str:
-        """A cheap test that a tagged value is not its default; a default must not be written
-        (KIP-482)."""
+        """The expression of a cheap test that a tagged value is not its default; a default must not
+        be written (KIP-482)."""
         if field.default is ... or field.default is None:
             return ""
         if field.array:
@@ -275,8 +278,8 @@ class _EncoderWriter:
         return f" and {variable} != {'NO_UUID' if field.kind == 'uuid' else repr(field.default)}"
 
     def _default_body(self, field: Field, path: tuple[str, ...]) -> bytes | None:
-        """The bytes of a structure at its defaults: comparing bytes is comparing every field,
-        defaults filled in."""
+        """The encoded bytes of a structure with all fields at their defaults; None for a field with
+        another default. Comparing these bytes compares every field at once."""
         if field.default is not ... or field.structure is None:
             return None
         encoded: bytes = _compile_structure(self._api_key, self._direction, field.structure, path)(Message())

@@ -33,8 +33,8 @@ class Lineage:
         )
 
     def _structures(self) -> Iterator[Structure]:
-        """The structure in each version that has it, newest first; schemas load as the caller goes
-        on asking."""
+        """The structure in each version that has it, newest first; a schema is loaded when the
+        iterator gets to it."""
         api_key, direction, path = self._place
         for version in self._versions:
             structure: Structure | None = load_schema(api_key, version, direction).body

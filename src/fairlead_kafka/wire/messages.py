@@ -12,7 +12,8 @@ from fairlead_kafka.wire.message import ApiMessage
 
 
 class _MessageType(type):
-    """Makes the classes of structures within a message when they are first named."""
+    """Metaclass that makes the classes of the structures within a message when they are first
+    named."""
 
     def __getattr__(cls, name: str) -> type[ApiMessage]:
         if not name[:1].isupper():

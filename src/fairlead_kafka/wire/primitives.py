@@ -76,8 +76,8 @@ def skip_tags(data: Buffer, position: int, count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def decode_uuid(raw: bytes) -> UUID:
-    """The UUID of 16 bytes. It is kept for the next time: there are few ids and many mentions of
-    them, and making one costs a microsecond."""
+    """The UUID of 16 bytes. The UUID is cached: there are few ids and many mentions of them, and
+    making one costs a microsecond."""
     return UUID(bytes=raw)
 
 
@@ -102,8 +102,9 @@ def append_records(frame: list[Buffer], records: Records) -> None:
 
 
 def unpackers(letter: str) -> list[Callable[[Buffer, int], tuple[int, ...]]]:
-    """Readers of short lists of numbers, by the list's length; nearly all lists are short
-    (replicas, in-sync replicas)."""
+    """Functions `(data, position)` that read a short list of numbers, by the list's length;
+    `letter` is the numbers' code in `struct`. Nearly all lists are short (replicas, in-sync
+    replicas)."""
     return [struct.Struct(f">{count}{letter}").unpack_from for count in range(SHORT_LIST)]
 
 

@@ -82,7 +82,7 @@ def _body(written: str) -> Structure:
 
 
 class _WrittenField(TypedDict):
-    """A field as the file has it; what is left out is false, or a zero of the kind."""
+    """A field as the schema file has it; a key that is left out is false, or a zero of the kind."""
 
     name: str
     kind: str
@@ -94,7 +94,7 @@ class _WrittenField(TypedDict):
 
 
 class _WrittenStructure(TypedDict):
-    """A structure as the file has it."""
+    """A structure as the schema file has it."""
 
     name: str
     flexible: bool

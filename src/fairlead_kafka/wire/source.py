@@ -29,12 +29,12 @@ class Source:
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A name not used before."""
+        """A variable's name that begins with `stem` and was not used before."""
         self._counter += 1
         return f"{stem}{self._counter}"
 
     def constant(self, stem: str, value: object) -> str:
-        """A fresh name that stands for `value`."""
+        """A fresh name, beginning with `stem`, that stands for `value` in the compiled function."""
         name = self.fresh(stem)
         self.names[name] = value
         return name

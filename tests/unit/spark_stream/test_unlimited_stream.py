@@ -1,5 +1,5 @@
-"""The stream reader of Spark 4.0 and 4.1, asked as those versions ask: where a micro-batch begins is
-not said."""
+"""The stream reader of Spark 4.0 and 4.1, asked as those versions ask: where a micro-batch begins
+is not said."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ NO_ID = UUID(int=0)
 
 
 def reason(error: BrokerError) -> str:
-    """The error's own words, for an answer that carries its name and number as a code; at most
+    """The error's text without its name and number, for an answer that has these as a code; at most
     ERROR_TEXT_MAX_LENGTH characters."""
     return cut_short(str(error).partition(": ")[2])
 
 
 def cut_short(text: str) -> str:
-    """The text for an answer, cut to ERROR_TEXT_MAX_LENGTH characters: a name that a request
-    brought may be as long as a string can be."""
+    """The text for an answer, cut to ERROR_TEXT_MAX_LENGTH characters: it may quote a name of a
+    request, which may be as long as any string."""
     return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."
 
 
@@ -42,7 +42,7 @@ def name_error(topic: str) -> BrokerError | None:
 
 
 def repeated(names: Iterable[K]) -> set[K]:
-    """The names that come more than once."""
+    """The names that come more than once in `names`."""
     return {name for name, count in Counter(names).items() if count > 1}
 
 
@@ -52,20 +52,21 @@ def peer_host(peer: str) -> str:
 
 
 def one_each(results: Sequence[R] | None, error: BrokerError | None, count: int) -> Sequence[R | BrokerError]:
-    """Outcome of each of the `count` parts of a decision: its result, or the error of the whole."""
+    """The outcome of each of the `count` parts of a decision: its result, or, if the whole decision
+    failed, `error`."""
     return [error] * count if error is not None else results or ()
 
 
 def as_clients_know(error: int, knows: bool) -> int:
-    """The error code to tell a client: INVALID_PRODUCER_EPOCH in place of PRODUCER_FENCED unless
-    the client `knows` that one."""
+    """The error code to answer: INVALID_PRODUCER_EPOCH in place of PRODUCER_FENCED, unless the
+    client `knows` the latter."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED and not knows else error
 
 
 def have_internal_topic(
     broker: Services, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]
 ) -> None:
-    """Find one of INTERNAL_TOPICS, and create it if it is not there. Calls then(topic, None) or
+    """Find one of INTERNAL_TOPICS, and create it if it does not exist. Calls then(topic, None) or
     then(None, error)."""
     topic = broker.controller.image.topics.get(name)
     if topic is not None:
@@ -75,7 +76,7 @@ def have_internal_topic(
 
 
 class PendingParts:
-    """Counts the parts of a request that must finish before its answer can go.
+    """Counts the parts of a request that must finish before its answer can be sent.
 
     The caller that created it calls `done` once, when all parts have begun.
     """
@@ -91,7 +92,8 @@ class PendingParts:
     def into(
         self, outcomes: dict[K, BrokerError | None], key: K
     ) -> Callable[[object, BrokerError | None], None]:
-        """Count one more part: a decision whose error, or None, goes to `outcomes[key]`."""
+        """Count one more part, a decision; returns the function to call with its result or error.
+        The error, or None, is put into `outcomes[key]`."""
         self.begin()
 
         def decided(_result: object, error: BrokerError | None) -> None:
@@ -101,7 +103,7 @@ class PendingParts:
         return decided
 
     def done(self) -> None:
-        """Count one part as finished; with the last one the answer goes."""
+        """Count one part as finished; with the last one the answer is sent."""
         self._outstanding -= 1
         if not self._outstanding:
             self._complete()

@@ -36,8 +36,8 @@ def demand_topics(session: Requester, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswers(Generic[R]):
-    """Makes the answers to one kind of heartbeat out of its message's classes. `interval`: name of
-    the group's config with the ms until the next heartbeat."""
+    """Makes the answers to one kind of heartbeat out of its message's classes. `interval`: the name
+    of the group's config that has the milliseconds until the next heartbeat."""
 
     response: Callable[..., R]
     assignment: Callable[..., object]
@@ -94,7 +94,7 @@ class DescribeRequest(Protocol):
 
 
 class Described(Protocol):
-    """A group's row in an answer that describes groups."""
+    """A group's row in an answer to a request for descriptions."""
 
     error_code: int
     group_id: str
@@ -108,9 +108,9 @@ G = TypeVar("G", bound=Described)
 class Descriptions(Generic[G]):
     """The answers to one kind of request for descriptions.
 
-    `check` raises BrokerError where such groups are switched off. `describe` gives a group's row,
-    and all rows of topics in it; it raises BrokerError if there is no such group. `group` is the
-    row's class.
+    `check` raises BrokerError if groups of this kind are switched off. `describe` gives a group's
+    row, and all rows of topics in it; it raises BrokerError if there is no such group. `group` is
+    the row's class.
     """
 
     check: Callable[[Services], None]
@@ -157,7 +157,7 @@ class Descriptions(Generic[G]):
 def topic_rows(
     broker: Services, partitions: Mapping[UUID, Iterable[int]], row_class: Callable[..., T]
 ) -> list[T]:
-    """A row for each topic that is still there, in the order of the topics' ids."""
+    """A row for each topic of `partitions` that still exists, in the order of the topics' ids."""
     by_id = broker.controller.image.topics_by_id
     return [
         row_class(topic_id=topic, topic_name=by_id[topic].name, partitions=sorted(partitions[topic]))

@@ -112,8 +112,8 @@ def produce(broker: Services, request: Request[ProduceRequest], session: Request
 
 
 class _Named(NamedTuple):
-    """A topic of a request: its name, and its image if there is one. `known` False: it was named by
-    an id that no topic has."""
+    """A topic of a request: its name, and its image if there is one. `known` False: the request
+    names it by an id that no topic has."""
 
     name: str
     topic: TopicImage | None
@@ -129,8 +129,7 @@ def _named_topics(image: ClusterImage, request: Request[ProduceRequest]) -> list
 
 
 class _Unverified(NamedTuple):
-    """A checked batch that its coordinator must be asked about, and the row that tells what became
-    of it."""
+    """A checked batch that its coordinator must be asked about, and its row of the answer."""
 
     partition: Partition
     records: Buffer
@@ -140,7 +139,8 @@ class _Unverified(NamedTuple):
 
 
 class _Appended(NamedTuple):
-    """A batch that was appended (or had been before), where it ends, and its row of the answer."""
+    """A batch that was appended (or, a duplicate, had been before), the offset after it, and its
+    row of the answer."""
 
     led: Led
     header: BatchHeader
@@ -173,7 +173,7 @@ class _Produced:
         self._deadline: int | None = None
 
     def finish(self) -> None:
-        """Answer when all that was appended is as safe as the request's acks ask."""
+        """Answer once all batches that were appended are as safe as the request's acks ask."""
         self.to_verify.clear()
         if self._unanswered:
             self._reply(None)
@@ -213,8 +213,8 @@ class _Produced:
             answer()
 
     def _failed_unless(self, success: bool) -> None:
-        """Answer with an error unless `success`: what could not be written is gone, and its offsets
-        will be given to other records. What was written is answered once it is replicated."""
+        """Called when the batches are written (`success`) or could not be. In the latter case
+        answer with an error: the records are gone, and their offsets will be given to others."""
         if not success and self._outstanding:
             self._fail()
             self._answer()
@@ -226,7 +226,7 @@ class _Produced:
                 one.row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
     def _answer(self) -> None:
-        """Send the answer; what comes to be known later changes nothing."""
+        """Send the answer, once; later events do not change it."""
         broker = self.broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
@@ -250,19 +250,16 @@ class _Produced:
 
 
 def _refuse_all(message: ProduceRequest) -> BrokerError | None:
-    """An error that every partition of the request gets."""
+    """The error that every partition of the request gets; None: there is none."""
     if message.acks not in (-1, 0, 1):
         return BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {message.acks}; it must be -1, 0 or 1")
     return None
 
 
 def _refuse_unnamed(message: ProduceRequest, session: Requester) -> BrokerError | None:
-    """An error that every partition gets if there is a transactional batch, and the session may not
-    write in the name of its transaction.
-
-    Asked of the first batch of each, as Kafka does; whether there is a name at all each partition
-    says for itself.
-    """
+    """The error that every partition gets if there is a transactional batch, and the session has no
+    right to write with its transactional id; else None. The first batch of each partition is looked
+    at, as in Kafka. A missing transactional id is an error of its partition alone."""
     name = message.transactional_id
     if session.authorizer is None or name is None:
         return None
@@ -287,8 +284,8 @@ def _transactional(records: Buffer | None) -> bool:
 
 
 def _refuse_topic(name: str) -> BrokerError | None:
-    """The error for an internal topic, None for any other. Only brokers write to internal topics: a
-    stranger's record there would be taken for what a coordinator knows."""
+    """The error for an internal topic, None for any other. Only brokers write to internal topics,
+    for their records are a coordinator's state."""
     if name in INTERNAL_TOPICS:
         return BrokerError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: brokers alone write to it"
@@ -352,7 +349,7 @@ def _append_checked(
         led.check_in_sync()
     append_time_ms = -1
     if produced.adds and header.transactional and header.base_sequence:
-        # Each transaction begins with sequence 0, so one before is on its way: perhaps to the leader
+        # Each transaction begins with sequence 0, so one before is under way: perhaps to the leader
         # that was.
         partition.producers.check_known(header)
     duplicate = partition.check_producer(header) if header.producer_id >= 0 else None
@@ -422,8 +419,8 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
 
 
 def _came_early(produced: _Produced, topic: TopicImage, data: ProduceRequest.PartitionProduceData) -> None:
-    """Note a batch that came to a follower: its producer may know before the broker does that it is
-    to lead, and the next batch may find it leading."""
+    """Note a batch that came to a follower. Its producer may have heard before the broker that this
+    one is to lead; the producer's next batch must not be appended without this one."""
     replica = produced.broker.partitions.find_followed(topic, data.index)
     if isinstance(replica, int):
         return
@@ -435,13 +432,15 @@ def _came_early(produced: _Produced, topic: TopicImage, data: ProduceRequest.Par
 
 
 def _comes_again(produced: _Produced, partition: Partition, header: BatchHeader) -> None:
-    """Note a batch that is refused for now: its producer sends it again, and those behind it wait."""
+    """Note a batch that is refused with a retriable error: its producer sends it again, and later
+    batches must wait for it."""
     if header.producer_id >= 0:
         partition.producers.refuse(header, produced.broker.wall_ms)
 
 
 def _refused(row: _Row, error: BrokerError) -> _Row:
-    """The row of a batch that was refused; which records of it were to blame, if that is known."""
+    """The row of a batch that was refused with `error`, with the records that were to blame, if
+    they are known."""
     row.error_code, row.error_message = error.code, str(error)
     if isinstance(error, RecordsRefused):
         row.record_errors = [

@@ -84,7 +84,8 @@ empty, and not null."""
 
 @dataclass(slots=True)
 class _Plan:
-    """The answer as it would be now: rows without records, and where the records lie."""
+    """The answer to a Fetch as it would be now: rows without records, and where in the log the
+    records lie."""
 
     rows: list[_Planned]
     locations: list[Location]
@@ -100,7 +101,7 @@ class _Plan:
 
 @serves(ApiKey.FETCH, versions=(4, 18))
 def fetch(broker: Services, request: Request[FetchRequest], session: Requester, reply: Reply) -> None:
-    """Serve Fetch: answer now if there is enough to read, an error or no time to wait, else when
+    """Serve Fetch: answer now if there is enough to read, an error, or no time to wait; else once
     there is."""
     message = request.message
     try:
@@ -152,8 +153,8 @@ class _Fetch:
     # --- What would be answered now
 
     def plan(self) -> _Plan:
-        """Choose batches for every partition that may have news, in order, within the request's
-        limits."""
+        """Choose batches for every partition that may have new records, in order, within the
+        request's limits."""
         plan = _Plan([], [], [], 0, False, [])
         room_bytes = min(self._most_bytes, self._broker.clients.answer_room_bytes)
         for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
@@ -224,7 +225,7 @@ class _Fetch:
         return planned._replace(new=bool(chosen), exhausted=False)
 
     def _refuse(self, plan: _Plan, want: Wanted, partition: Partition | None, code: int) -> _Planned:
-        """The part of the plan for a partition that cannot be read; the answer then goes without
+        """The part of the plan for a partition that cannot be read; the answer is then sent without
         waiting."""
         plan.final = True
         row = _row(want.data.partition, code, -1, -1)
@@ -294,8 +295,8 @@ class _Fetch:
         self._broker.logs.read(plan.locations, read)
 
     def _put_off(self, wait_ms: int) -> None:
-        """Reply with no records, and with the ms that the client must wait (KIP-219). What would
-        have been told is still news then; and no session is begun."""
+        """Reply with no records, and with the milliseconds that the client must wait (KIP-219). No
+        fetch session is begun; an incremental one stays as it was before the request."""
         session_id = self._wanted.session_id
         if self._message.session_epoch == FULL_EPOCH and session_id != NO_SESSION:
             self._broker.fetch_sessions.end(session_id)
@@ -332,7 +333,7 @@ class _Fetch:
     # --- Waiting
 
     def park(self, plan: _Plan) -> None:
-        """Wait in the purgatory until there are min_bytes, or max_wait_ms is over."""
+        """Wait in the purgatory until there are min_bytes, or max_wait_ms have passed."""
         broker, wanted = self._broker, self._wanted
         if wanted.waiting is not None:
             wanted.waiting.complete()
@@ -345,7 +346,7 @@ class _Fetch:
                 self._count(planned.partition, planned.want)
 
     def advanced(self, partition: Partition, want: Wanted) -> None:
-        """Called when more can be read of a partition: answer if that is enough."""
+        """Called when more of a partition can be read: answer if there is enough now."""
         self._count(partition, want)
         if self._counted_bytes >= self.min_bytes:
             self.complete()
@@ -358,7 +359,7 @@ class _Fetch:
         self._available[want] = available_bytes
 
     def complete(self) -> None:
-        """Answer with what is there."""
+        """Answer with the records that there are: the time to wait is over."""
         self._leave()
         self.answer(self.plan())
 

@@ -58,8 +58,8 @@ _IDS_FROM_VERSION = 12
 
 @serves(ApiKey.METADATA, versions=(0, 13))
 def metadata(broker: Services, request: Request[MetadataRequest], session: Requester, reply: Reply) -> None:
-    """Serve Metadata: tell the brokers, the controller and the topics asked for; create missing
-    topics if that is allowed."""
+    """Serve Metadata: answer with the brokers, the controller and the topics asked for; create
+    missing topics if that is allowed."""
     message = request.message
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
@@ -113,7 +113,7 @@ def _hidden(broker: Services, session: Requester, asked: list[_Asked]) -> set[st
 
 
 def _creatable(session: Requester, missing: list[str], hidden: set[str]) -> list[str]:
-    """Topics of `missing` that the session may create; the others are added to `hidden`."""
+    """Topics of `missing` that the session may create; the other names are added to `hidden`."""
     if not missing or may_cluster(session, AclOperation.CREATE, quiet=True):
         return missing
     creatable = permitted(session, AclOperation.CREATE, AclResourceType.TOPIC, missing)
@@ -128,7 +128,7 @@ def _create(
     refused: dict[str, BrokerError | None],
     answer: PendingParts,
 ) -> None:
-    """Create what is asked for and not there; errors go to `refused`."""
+    """Create the topics `missing`, then call `answer`; errors are put into `refused`, by name."""
     wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
 
     def created(results: list[TopicImage | BrokerError] | None, error: BrokerError | None) -> None:
@@ -240,8 +240,8 @@ def _describe(broker: Services, session: Requester, message: MetadataRequest, to
 
 
 class _Partitions:
-    """The rows of a topic's partitions, to be encoded at once: one message that is each of them in
-    turn.
+    """The rows of a topic's partitions, to be encoded at once: an iterable that gives one message
+    again and again, changed into each row in turn.
 
     30,000 of them would take 20 MB and as long to make as to encode.
     """

@@ -40,7 +40,8 @@ _BROKER_RETENTION = -1
 def offset_commit(
     broker: Services, request: Request[OffsetCommitRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve OffsetCommit: commit what can be, and tell each partition's error code."""
+    """Serve OffsetCommit: commit the offsets that can be committed, and answer with each
+    partition's error code."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     images = [_image(broker, topic, by_id) for topic in message.topics]

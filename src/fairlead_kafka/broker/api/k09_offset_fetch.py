@@ -46,7 +46,7 @@ _NO_EPOCH = -1
 def offset_fetch(
     broker: Services, request: Request[OffsetFetchRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve OffsetFetch: tell the committed offsets of each group."""
+    """Serve OffsetFetch: answer with the committed offsets of each group."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     stable = bool(message.require_stable)
@@ -68,7 +68,8 @@ def offset_fetch(
 
 
 def _member(version: int, group: OffsetFetchRequest.OffsetFetchRequestGroup) -> tuple[str | None, int]:
-    """Member id and epoch that a group is asked for with."""
+    """The member id and epoch by which a request asks for a group's offsets; (None, -1) for
+    none."""
     return (group.member_id, group.member_epoch) if version >= _MEMBERS_FROM_VERSION else (None, _NO_EPOCH)
 
 
@@ -164,7 +165,7 @@ def _topic_rows(
 
 
 def _name(broker: Services, topic: _Asked, by_id: bool) -> str | None:
-    """Name of a topic; None for an id that is not there."""
+    """Name of a topic of a request; None for an id that no topic has."""
     if not by_id:
         return topic.name
     image = broker.controller.image.topics_by_id.get(topic.topic_id)

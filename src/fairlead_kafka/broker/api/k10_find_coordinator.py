@@ -3,8 +3,8 @@
 Versions 0-6, several keys at once from 4 on; share partitions (KIP-932) from 6 on, a key being
 group:topic id:partition (INVALID_REQUEST if it is not). The topics of committed offsets, of
 transactions and of share partitions are created on first use. If the broker at home for a key is
-down, COORDINATOR_NOT_AVAILABLE, which clients retry. Needs DESCRIBE on each group or transactional id
-(GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED), for share partitions
+down, COORDINATOR_NOT_AVAILABLE, which clients retry. Needs DESCRIBE on each group or transactional
+id (GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED), for share partitions
 CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
@@ -28,7 +28,8 @@ from fairlead_kafka.wire.messages import FindCoordinatorRequest, FindCoordinator
 
 _SEVERAL_FROM_VERSION = 4
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC, 2: SHARE_STATE_TOPIC}
-"""Key type → the topic whose partitions groups, transactional ids, or share partitions, are at home in."""
+"""Key type → the topic whose partitions groups, transactional ids, or share partitions, are at home
+in."""
 _KINDS = {0: AclResourceType.GROUP, 1: AclResourceType.TRANSACTIONAL_ID}
 """Key type → what a right is needed on."""
 _SHARE = 2
@@ -41,7 +42,7 @@ _NOBODY = Node(NO_LEADER, "", -1)
 def find_coordinator(
     broker: Services, request: Request[FindCoordinatorRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve FindCoordinator: tell which broker coordinates each key."""
+    """Serve FindCoordinator: answer with the broker that coordinates each key."""
     message = request.message
     several = request.version >= _SEVERAL_FROM_VERSION
     keys = list(message.coordinator_keys) if several else [message.key]

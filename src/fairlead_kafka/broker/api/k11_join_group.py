@@ -32,7 +32,8 @@ _CAN_SKIP_FROM_VERSION = 9
 def join_group(
     broker: Services, request: Request[JoinGroupRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve JoinGroup: have a member join its group; answered when its generation stands."""
+    """Serve JoinGroup: have a member join its group; answered when the group's next generation is
+    formed."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         reply(_answer(JoinOutcome(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), request.version))

@@ -17,7 +17,7 @@ from fairlead_kafka.wire.messages import HeartbeatRequest, HeartbeatResponse
 
 @serves(ApiKey.HEARTBEAT, versions=(0, 4))
 def heartbeat(broker: Services, request: Request[HeartbeatRequest], session: Requester, reply: Reply) -> None:
-    """Serve Heartbeat: note that a member is alive, and tell it whether it must join again."""
+    """Serve Heartbeat: note that a member is alive, and answer whether it must join again."""
     message = request.message
     try:
         demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)

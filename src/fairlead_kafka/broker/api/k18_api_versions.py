@@ -1,9 +1,9 @@
 """ApiVersions (18): which APIs this broker serves, in which versions. Derived from the registry.
 
-Versions 0-4. Every other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own
-range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does not
-fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are told: the levels
-that this release serves, below version 4 without those that begin at 0 (KIP-1022), and the
+Versions 0-4. Every other version is answered in version 0 with UNSUPPORTED_VERSION and this API's
+own range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does
+not fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are told: the
+levels that this release serves, below version 4 without those that begin at 0 (KIP-1022), and the
 cluster's own, by which clients choose the protocol of transactions and of groups. Needs no right.
 """
 
@@ -34,7 +34,7 @@ _ZERO_FROM_VERSION = 4
 def api_versions(
     broker: Services, request: Request[ApiVersionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ApiVersions: tell the APIs of the registry with their versions, and the features."""
+    """Serve ApiVersions: answer with the APIs that are served, their versions, and the features."""
     message = request.message
     error = ErrorCode.NONE
     if request.version >= 3:

@@ -39,7 +39,8 @@ _STRICT_FROM_VERSION = 6
 def create_topics(
     broker: Services, request: Request[CreateTopicsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Create each topic, or say why not; one failing does not stop the others."""
+    """Serve CreateTopics: create each topic, or answer why not; one that fails does not stop the
+    others."""
     validate_only = request.message.validate_only
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
     twice = repeated(topic.name for topic in request.message.topics)

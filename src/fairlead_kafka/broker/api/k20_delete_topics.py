@@ -64,7 +64,8 @@ def delete_topics(
 
 
 def _refused(broker: Services, session: Requester, named: Iterable[Asked]) -> dict[Asked, _Row]:
-    """The rows of topics that the session may not delete, each saying no more than it may know."""
+    """The rows of topics that the session may not delete, each of which says no more than the
+    session may know."""
     if session.authorizer is None or may_cluster(session, AclOperation.DELETE, quiet=True):
         return {}
     image, rows = broker.controller.image, {}

@@ -67,7 +67,8 @@ class _Deletion:
         self._deadline: int | None = None
 
     def delete(self, topic: str, number: int, offset: int) -> _Row:
-        """Delete the records before `offset` in a partition led here; its row of the answer."""
+        """Delete the records before `offset` in a partition led here; returns its row of the
+        answer."""
         row = _Row(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=ErrorCode.NONE)
         found = self._refusal(topic, number, offset)
         if isinstance(found, int):
@@ -98,7 +99,8 @@ class _Deletion:
         return partition if within else ErrorCode.OFFSET_OUT_OF_RANGE
 
     def await_replicas(self, topics: list[_Topic], timeout_ms: int) -> None:
-        """Answer with `topics` when the replicas have followed, or time is up."""
+        """Answer with the rows `topics` when all replicas have the new log start, or `timeout_ms`
+        have passed."""
         broker = self._broker
         self._topics = topics
         parts_pending = PendingParts(self._answer)

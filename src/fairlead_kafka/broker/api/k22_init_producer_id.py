@@ -72,7 +72,7 @@ def init_producer_id(
 
 
 def _refused(session: Requester, transactional_id: str | None) -> int:
-    """The error for who may not have a producer id; 0 for who may."""
+    """The error code for a session that may not have a producer id; 0: it may."""
     if transactional_id is not None:
         allowed = session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id)
         return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -82,8 +82,8 @@ def _refused(session: Requester, transactional_id: str | None) -> int:
 
 
 def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:
-    """Id and epoch that the producer says it has; None if it says neither. BrokerError
-    INVALID_REQUEST for one without the other."""
+    """The producer id and epoch that the request says the producer has; None if it says neither.
+    BrokerError INVALID_REQUEST for one without the other."""
     if producer == NO_PRODUCER:
         return None
     if NO_PRODUCER_ID in producer:

@@ -23,7 +23,8 @@ from fairlead_kafka.wire.messages import OffsetForLeaderEpochRequest, OffsetForL
 def offset_for_leader_epoch(
     broker: Services, request: Request[OffsetForLeaderEpochRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve OffsetForLeaderEpoch: tell where each partition's leader epoch ended."""
+    """Serve OffsetForLeaderEpoch: answer with the offset at which each partition's leader epoch
+    ended."""
     topics = []
     names = {asked.topic for asked in request.message.topics}
     follows = may_cluster(session, AclOperation.CLUSTER_ACTION, quiet=True)

@@ -39,8 +39,8 @@ _ADDS_FROM_VERSION = 5
 def txn_offset_commit(
     broker: Services, request: Request[TxnOffsetCommitRequest], session: Requester, reply: Reply
 ) -> None:
-    """Commit what can be, once the transaction's coordinator has said that the group's offsets are
-    in it."""
+    """Serve TxnOffsetCommit: commit a group's offsets with a transaction, once the transaction's
+    coordinator has confirmed that they are in it."""
     message = request.message
     refused = _refused(session, message)
     readable = permitted(

@@ -36,7 +36,7 @@ Known = TypeVar("Known", bound=IntEnum)
 def describe_acls(
     broker: Services, request: Request[DescribeAclsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DescribeAcls: tell the ACLs that fit the filter."""
+    """Serve DescribeAcls: answer with the ACLs that match the filter."""
     wanted = filter_of(request.message)
     error = acls_refusal(session, AclOperation.DESCRIBE) or check_filter(wanted)
     if error is not None:
@@ -85,7 +85,7 @@ def acls_refusal(session: Requester, operation: AclOperation) -> BrokerError | N
 
 
 def filter_of(asked: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
-    """A filter as DescribeAcls and DeleteAcls bring it."""
+    """The filter in a DescribeAcls or DeleteAcls request."""
     return AclFilter(
         known(AclResourceType, asked.resource_type_filter),
         asked.resource_name_filter,

@@ -27,7 +27,8 @@ _Row = CreateAclsResponse.AclCreationResult
 def create_acls(
     broker: Services, request: Request[CreateAclsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Create each ACL, or say why not; one failing does not stop the others."""
+    """Serve CreateAcls: create each ACL, or answer why not; one that fails does not stop the
+    others."""
     bindings = [_binding(asked) for asked in request.message.creations]
 
     def decided(errors: list[BrokerError | None] | None, error: BrokerError | None) -> None:

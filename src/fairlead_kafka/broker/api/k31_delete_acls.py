@@ -1,7 +1,7 @@
 """DeleteAcls (31): the ACLs that fit filters go; the answer says for each filter which did.
 
-Versions 1-3. Every broker serves it and has the controller decide. Needs ALTER on the cluster. An ACL
-that fits several filters is told with each of them. Refused: everything without an authorizer
+Versions 1-3. Every broker serves it and has the controller decide. Needs ALTER on the cluster. An
+ACL that fits several filters is told with each of them. Refused: everything without an authorizer
 (SECURITY_DISABLED), filters with something that this release does not know (INVALID_REQUEST, each
 for itself).
 """
@@ -28,7 +28,7 @@ _Deleted = DeleteAclsResponse.DeleteAclsMatchingAcl
 def delete_acls(
     broker: Services, request: Request[DeleteAclsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Delete what fits each filter."""
+    """Serve DeleteAcls: delete the ACLs that match each filter."""
     filters = [filter_of(asked) for asked in request.message.filters]
 
     def decided(results: list[list[AclBinding] | BrokerError] | None, error: BrokerError | None) -> None:

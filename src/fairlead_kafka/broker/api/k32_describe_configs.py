@@ -83,7 +83,7 @@ def demand_configs(session: Requester, operation: AclOperation, resource: Resour
 def describe_configs(
     broker: Services, request: Request[DescribeConfigsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DescribeConfigs: tell the configs of each resource."""
+    """Serve DescribeConfigs: answer with the configs of each resource."""
     message = request.message
     reply(
         DescribeConfigsResponse(
@@ -154,5 +154,5 @@ def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool)
 
 
 def documentation(key: ConfigKey) -> str:
-    """A config's meaning in words, and why it changes nothing if that is so."""
+    """A config's meaning in words, and, if it has no effect here, why."""
     return f"{key.doc} Of no effect here: {key.no_effect}." if key.no_effect else key.doc

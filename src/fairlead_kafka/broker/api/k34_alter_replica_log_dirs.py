@@ -25,8 +25,8 @@ _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 def alter_replica_log_dirs(
     broker: Services, request: Request[AlterReplicaLogDirsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve AlterReplicaLogDirs: say of each replica whether it is in the folder where it is
-    wanted."""
+    """Serve AlterReplicaLogDirs: answer for each replica whether it is in the folder that is asked
+    for."""
     allowed = may_cluster(session, AclOperation.ALTER)
     wanted = {
         (topic.name, number): one.path

@@ -29,7 +29,8 @@ _UNKNOWN_BYTES = -1
 def describe_log_dirs(
     broker: Services, request: Request[DescribeLogDirsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe the one directory; partitions that are not hosted here are left out, as Kafka does."""
+    """Serve DescribeLogDirs: describe the broker's one directory. Partitions that are not hosted
+    here are left out, as in Kafka."""
     if not may_cluster(session, AclOperation.DESCRIBE):
         reply(
             DescribeLogDirsResponse(

@@ -22,7 +22,8 @@ _UNASKED = "SaslAuthenticate request received after successful authentication"
 def sasl_authenticate(
     broker: Services, request: Request[SaslAuthenticateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve SaslAuthenticate: have the host check a client's token, and answer with the host's."""
+    """Serve SaslAuthenticate: have the host check a client's token, and answer with the host's
+    message."""
     login = session.login
     if login is None or login.state is LoginState.DONE:
         reply(

@@ -1,8 +1,8 @@
 """ExpireDelegationToken (40): a shorter life for a token (KIP-48).
 
-Versions 1-2. There are no tokens here, as in an Apache Kafka without
-`delegation.token.secret.key`: DELEGATION_TOKEN_AUTH_DISABLED, or DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-for a client that has not logged in. Needs no right.
+Versions 1-2. There are no tokens here, as in an Apache Kafka without `delegation.token.secret.key`:
+DELEGATION_TOKEN_AUTH_DISABLED, or DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for a client that has not
+logged in. Needs no right.
 """
 
 from __future__ import annotations

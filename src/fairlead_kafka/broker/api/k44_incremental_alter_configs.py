@@ -50,7 +50,7 @@ Alteration = AlterTopicConfigs | AlterBrokerConfigs | AlterClientMetrics | Alter
 
 
 class Altered(NamedTuple):
-    """A resource whose configs were to be altered, and its error code and text; code 0: they were
+    """A resource whose configs a request alters, and its error code and text; code 0: they were
     altered."""
 
     kind: int
@@ -63,8 +63,8 @@ class Altered(NamedTuple):
 def incremental_alter_configs(
     broker: Services, request: Request[IncrementalAlterConfigsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve IncrementalAlterConfigs: alter the configs of each resource, all that is asked or
-    nothing."""
+    """Serve IncrementalAlterConfigs: alter the configs of each resource, all alterations of a
+    resource or none."""
     message = request.message
 
     def answer(altered: list[Altered]) -> None:

@@ -96,7 +96,7 @@ def alter_partition_reassignments(
 def _refuse(
     message: AlterPartitionReassignmentsRequest, error: BrokerError
 ) -> AlterPartitionReassignmentsResponse:
-    """The answer to a request of which nothing is done."""
+    """The answer to a request that fails as a whole, with `error`."""
     rows = [
         _Topic(name=topic.name, partitions=[_row(one.partition_index, error) for one in topic.partitions])
         for topic in message.topics

@@ -75,8 +75,8 @@ def _wrong(components: Sequence[_Component]) -> BrokerError | None:
 
 
 def _check(components: Sequence[_Component]) -> None:
-    """Raise BrokerError for a filter that makes no sense: INVALID_REQUEST, or UNSUPPORTED_VERSION
-    for an unknown type."""
+    """Raise BrokerError for an invalid filter: INVALID_REQUEST, or UNSUPPORTED_VERSION for an
+    unknown type."""
     types = [one.entity_type for one in components]
     if "" in types or repeated(types):
         raise BrokerError(

@@ -34,7 +34,7 @@ Entity = tuple[tuple[str, str | None], ...]
 def alter_client_quotas(
     broker: Services, request: Request[AlterClientQuotasRequest], session: Requester, reply: Reply
 ) -> None:
-    """Alter the quotas of each entity, or say why not."""
+    """Serve AlterClientQuotas: alter the quotas of each entity, or answer why not."""
     message = request.message
     asked = [(_entity(entry), entry) for entry in message.entries]
     twice = repeated(frozenset(entity) for entity, _ in asked)

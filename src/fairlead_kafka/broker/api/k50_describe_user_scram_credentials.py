@@ -31,7 +31,7 @@ _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 def describe_user_scram_credentials(
     broker: Services, request: Request[DescribeUserScramCredentialsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DescribeUserScramCredentials: tell the mechanisms and iterations of each user's
+    """Serve DescribeUserScramCredentials: answer with mechanism and iterations of each user's
     credentials."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:

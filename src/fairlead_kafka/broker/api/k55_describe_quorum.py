@@ -27,7 +27,7 @@ _Replica = DescribeQuorumResponse.ReplicaState
 def describe_quorum(
     broker: Services, request: Request[DescribeQuorumRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe the one partition of the metadata log."""
+    """Serve DescribeQuorum: describe the one partition of the metadata log."""
     answer = DescribeQuorumResponse(error_code=ErrorCode.NONE, error_message=None, topics=[], nodes=[])
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:

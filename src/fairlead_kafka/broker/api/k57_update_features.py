@@ -28,7 +28,7 @@ _TYPES_FROM_VERSION, _NO_ROWS_FROM_VERSION = 1, 2
 def update_features(
     broker: Services, request: Request[UpdateFeaturesRequest], session: Requester, reply: Reply
 ) -> None:
-    """Have the controller change feature levels."""
+    """Serve UpdateFeatures: have the controller change feature levels."""
     message, version = request.message, request.version
     updates = [_update(one, version) for one in message.feature_updates]
 

@@ -25,7 +25,7 @@ _ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
 def describe_cluster(
     broker: Services, request: Request[DescribeClusterRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DescribeCluster: tell the cluster's id, controller and brokers."""
+    """Serve DescribeCluster: answer with the cluster's id, controller and brokers."""
     image, message = broker.controller.image, request.message
     error_code, error_message = ErrorCode.NONE, None
     infos = [image.brokers[node_id] for node_id in sorted(image.brokers)]

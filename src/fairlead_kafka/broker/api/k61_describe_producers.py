@@ -27,7 +27,7 @@ _Producer = DescribeProducersResponse.ProducerState
 def describe_producers(
     broker: Services, request: Request[DescribeProducersRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe the producers of each partition."""
+    """Serve DescribeProducers: describe the producers of each partition."""
     topics = []
     for asked in request.message.topics:
         refused = name_error(asked.name)

@@ -24,7 +24,7 @@ _Row = DescribeTransactionsResponse.TransactionState
 def describe_transactions(
     broker: Services, request: Request[DescribeTransactionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Describe each transactional id."""
+    """Serve DescribeTransactions: describe each transactional id that is named."""
     states = [
         _row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids
     ]

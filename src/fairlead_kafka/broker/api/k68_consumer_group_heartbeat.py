@@ -40,8 +40,8 @@ _ANSWERS = HeartbeatAnswers(
 def consumer_group_heartbeat(
     broker: Services, request: Request[ConsumerGroupHeartbeatRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ConsumerGroupHeartbeat: take what a member says, and tell it which partitions it is to
-    have."""
+    """Serve ConsumerGroupHeartbeat: note a member's subscription and state, and answer with the
+    partitions that it is to have."""
     message = request.message
 
     def answer(error: int, result: HeartbeatResult) -> None:
@@ -57,8 +57,8 @@ def consumer_group_heartbeat(
 
 
 def check_served(broker: Services) -> None:
-    """Raise BrokerError UNSUPPORTED_VERSION where the consumer protocol of groups is switched
-    off."""
+    """Raise BrokerError UNSUPPORTED_VERSION if the consumer protocol of groups (KIP-848) is
+    switched off."""
     protocols = broker.settings["group.coordinator.rebalance.protocols"]
     if "consumer" not in protocols or not level(broker.controller.image, GROUP_VERSION):
         raise BrokerError(

@@ -1,4 +1,5 @@
-"""GetTelemetrySubscriptions (71): which of its metrics a client is to push, and how often (KIP-714).
+"""GetTelemetrySubscriptions (71): which of its metrics a client is to push, and how often
+(KIP-714).
 
 Version 0. Told by ApiVersions only while there are subscriptions, since every client asks a broker
 that has the API. A client without an id gets one. THROTTLING_QUOTA_EXCEEDED if it asks again before
@@ -31,7 +32,7 @@ def telemetry_offered(image: ClusterImage) -> bool:
 
 
 def client_of(session: Requester) -> TelemetryClient:
-    """The client behind a connection, as far as the connection says."""
+    """The client of a connection, with what the connection shows of it (address, software)."""
     name, version = session.software or (None, None)
     return TelemetryClient(session.client_id, name, version, session.host, session.peer.rpartition(":")[2])
 
@@ -47,7 +48,8 @@ def wanted_of(broker: Services, instance_id: UUID, client: TelemetryClient) -> W
 def get_telemetry_subscriptions(
     broker: Services, request: Request[GetTelemetrySubscriptionsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve GetTelemetrySubscriptions: tell a client which of its metrics the cluster wants."""
+    """Serve GetTelemetrySubscriptions: answer with the metrics that the cluster wants of a
+    client."""
     client = client_of(session)
     instance_id = request.message.client_instance_id
     if not instance_id.int:

@@ -24,7 +24,7 @@ _CODECS = frozenset(int(codec) for codec in Compression)
 def push_telemetry(
     broker: Services, request: Request[PushTelemetryRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve PushTelemetry: keep a client's metrics, or say why not."""
+    """Serve PushTelemetry: keep a client's metrics, or answer why not."""
     try:
         _push(broker, request.message, session)
     except BrokerError as error:

@@ -113,8 +113,8 @@ def _hidden(name: str) -> _Topic:
 
 
 def _refused(message: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """The answer to a cursor that cannot be: its error stands at each topic, for it has no other
-    place."""
+    """The answer to an invalid cursor: the error is in each topic's row, for the answer has no
+    other place for it."""
     code = BrokerError(ErrorCode.INVALID_REQUEST, "the cursor").code
     rows = [_Topic(error_code=code, name=one.name, topic_id=NO_ID, partitions=[]) for one in message.topics]
     return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=rows, next_cursor=None)

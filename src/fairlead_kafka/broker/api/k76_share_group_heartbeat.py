@@ -1,5 +1,5 @@
-"""ShareGroupHeartbeat (76): a member of a share group joins, lives, says what it reads, and leaves; it
-is told which partitions to fetch (KIP-932).
+"""ShareGroupHeartbeat (76): a member of a share group joins, lives, says what it reads, and leaves;
+it is told which partitions to fetch (KIP-932).
 
 Version 1. Answered when the log has what the answer rests on. New partitions are told with the
 heartbeat after the share coordinator has their state. UNSUPPORTED_VERSION where the feature
@@ -36,7 +36,8 @@ _ANSWERS = HeartbeatAnswers(
 def share_group_heartbeat(
     broker: Services, request: Request[ShareGroupHeartbeatRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ShareGroupHeartbeat: take what a member says, and tell it which partitions to fetch."""
+    """Serve ShareGroupHeartbeat: note a member's subscription, and answer with the partitions that
+    it is to fetch."""
     message = request.message
 
     def answer(error: int, result: HeartbeatResult) -> None:

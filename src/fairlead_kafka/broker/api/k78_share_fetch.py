@@ -1,15 +1,15 @@
-"""ShareFetch (78): records for a member of a share group, each acquired for it alone, and on the way
-what it has to say of those that it had before (KIP-932).
+"""ShareFetch (78): records for a member of a share group, each acquired for it alone, and on the
+way what it has to say of those that it had before (KIP-932).
 
 Versions 1-2. A share session names its partitions once, and then what changes; it is of the
 connection, and with it ends what its member has. Acknowledgements are written first, then records
 are acquired: at once, or when there are min_bytes of them, or some that somebody gave back, or
-max_wait_ms is over. About max_records, up to the end of a batch of the log; with
-share_acquire_mode 1 no more than that (KIP-1206). Batches hold at least what was acquired. Version 2
-also renews locks (KIP-1222): a request that does fetches nothing, so all its limits are 0.
+max_wait_ms is over. About max_records, up to the end of a batch of the log; with share_acquire_mode
+1 no more than that (KIP-1206). Batches hold at least what was acquired. Version 2 also renews locks
+(KIP-1222): a request that does fetches nothing, so all its limits are 0.
 
-Errors of a partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and those
-of reading its state from the share coordinator. Of the whole: SHARE_SESSION_NOT_FOUND,
+Errors of a partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and
+those of reading its state from the share coordinator. Of the whole: SHARE_SESSION_NOT_FOUND,
 INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after max_wait_ms, so that nobody asks all
 the time), INVALID_REQUEST; UNSUPPORTED_VERSION where the feature share.version is 0. Needs READ on
 the group (GROUP_AUTHORIZATION_FAILED) and on each topic (TOPIC_AUTHORIZATION_FAILED for its
@@ -135,7 +135,7 @@ def _check_renewing(message: ShareFetchRequest) -> None:
 def _session(
     broker: Services, message: ShareFetchRequest, key: SessionKey, connection: Requester
 ) -> ShareSession:
-    """The session of a request, with the changes that it names."""
+    """The share session of a request, after the changes that the request names."""
     named = [(topic.topic_id, each.partition_index) for topic in message.topics for each in topic.partitions]
     acknowledges = any(each.acknowledgement_batches for topic in message.topics for each in topic.partitions)
     epoch = message.share_session_epoch
@@ -158,8 +158,8 @@ def _session(
 
 
 def _check_named(broker: Services, before: Collection[Place], named: Collection[Place]) -> None:
-    """Raise BrokerError INVALID_REQUEST if a session of these partitions, with those `named` now,
-    had more that this broker does not know than UNKNOWN_PARTITIONS_MAX."""
+    """Raise BrokerError INVALID_REQUEST if a session with the partitions of `before` and `named`
+    would have more than UNKNOWN_PARTITIONS_MAX that this broker does not know."""
     topics = broker.controller.image.topics_by_id
 
     def unknown(places: Iterable[Place]) -> set[Place]:
@@ -216,7 +216,8 @@ class _ShareFetch:
             self._open()
 
     def _open(self) -> None:
-        """Have the state of every share partition read that is not known yet."""
+        """Have the state of each share partition read from the share coordinator, unless it is
+        known."""
         waiting = 1
 
         def initialized(place: Place, code: int) -> None:
@@ -256,7 +257,7 @@ class _ShareFetch:
             self._park()
 
     def _enough(self) -> bool:
-        """Whether there is reason to answer: min_bytes of records can be acquired, or a share
+        """True if there is reason to answer: min_bytes of records can be acquired, or a share
         partition is not active any more."""
         wanted_bytes = max(1, self._message.min_bytes)
         found_bytes = 0
@@ -269,7 +270,7 @@ class _ShareFetch:
         return False
 
     def _deliver(self) -> None:
-        """Acquire what there is, and answer with it."""
+        """Acquire the records that are available, and answer with them."""
         message, broker = self._message, self._broker
         room_bytes = min(
             message.max_bytes, broker.settings["fetch.max.bytes"], broker.clients.answer_room_bytes
@@ -300,7 +301,7 @@ class _ShareFetch:
         self._answer(found)
 
     def _answer(self, found: dict[Place, Delivery]) -> None:
-        """Read the batches of what was acquired, and reply."""
+        """Read the batches of the records that were acquired, and reply."""
         self._over = True
         locations = [span.location for delivery in found.values() for span in delivery.spans]
 
@@ -319,7 +320,7 @@ class _ShareFetch:
             self._send({})
 
     def _filled(self, place: Place, delivery: Delivery, batches: Sequence[ReadBatch]) -> _Row:
-        """The row of a partition; what could not be read is given back."""
+        """The row of a partition, with its batches; records that could not be read are released."""
         taken, error = readable(batches)
         row = _row(place[1])
         acquired, lost = cut(delivery, len(taken))
@@ -393,26 +394,26 @@ class _ShareFetch:
             broker.share_partitions.watch(session.share_key(*place), self)
 
     def advanced(self, partition: Partition) -> None:
-        """Called when there is more in a partition."""
+        """Called when more of a partition can be read."""
         self.available()
 
     def lost(self, partition: Partition) -> None:
-        """Called when a partition is not led here any more."""
+        """Called when this broker does not lead a partition any more."""
         self.complete()
 
     def available(self) -> None:
-        """Called when there may be more to acquire."""
+        """Called when records of a share partition may have become available."""
         if self._parked and self._enough():
             self.complete()
 
     def complete(self) -> None:
-        """Answer with what is there."""
+        """Answer with the records that there are: the time to wait is over."""
         if self._parked:
             self._leave()
             self._deliver()
 
     def session_over(self) -> None:
-        """Answer with nothing: who would get records is gone."""
+        """Answer without records: the share session has ended."""
         if self._parked:
             self._leave()
             self._answer({})

@@ -3,10 +3,11 @@ accepted, released, rejected, a gap, or (from 2 on) locked for longer (KIP-932, 
 
 Versions 1-2. Answered when it is written. The session's last request (epoch -1) gives back all that
 the member still has. Errors of a partition: INVALID_RECORD_STATE for records that are not the
-member's, and then none of what was said of that partition counts; INVALID_REQUEST, UNKNOWN_TOPIC_ID,
-UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER. Of the whole: SHARE_SESSION_NOT_FOUND,
-INVALID_SHARE_SESSION_EPOCH; UNSUPPORTED_VERSION where the feature share.version is 0. Needs READ on
-the group (GROUP_AUTHORIZATION_FAILED) and on each topic (TOPIC_AUTHORIZATION_FAILED).
+member's, and then none of what was said of that partition counts; INVALID_REQUEST,
+UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER. Of the whole:
+SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH; UNSUPPORTED_VERSION where the feature
+share.version is 0. Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and on each topic
+(TOPIC_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _Endpoint = ShareAcknowledgeResponse.NodeEndpoint
 def share_acknowledge(
     broker: Services, request: Request[ShareAcknowledgeRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ShareAcknowledge: do what a member says of records that it acquired; answered when that
-    is written."""
+    """Serve ShareAcknowledge: apply a member's acknowledgements of records that it acquired;
+    answered when the state is written."""
     message = request.message
     try:
         key = check_member(broker, session, message.group_id, message.member_id)
@@ -73,7 +74,7 @@ def share_acknowledge(
 
 
 def _with_released(outcomes: dict[Place, Outcome], errors: dict[ShareKey, int]) -> dict[Place, Outcome]:
-    """`outcomes`, with an error for each partition whose records could not be given back at the end
+    """`outcomes`, with an error for each partition whose records could not be released at the end
     of the session."""
     for key, code in errors.items():
         if code:

@@ -1,5 +1,5 @@
-"""InitializeShareGroupState (83): the group coordinator has the share coordinator begin the state of
-share partitions (KIP-932).
+"""InitializeShareGroupState (83): the group coordinator has the share coordinator begin the state
+of share partitions (KIP-932).
 
 Version 0. Start offset -1: as the group's share.auto.offset.reset has it, once somebody fetches. A
 state epoch before that of a state that is there is FENCED_STATE_EPOCH. Needs CLUSTER_ACTION on the

@@ -27,7 +27,7 @@ _Batch = ReadShareGroupStateResponse.StateBatch
 def read_share_group_state(
     broker: Services, request: Request[ReadShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ReadShareGroupState: tell the state of each share partition that is named."""
+    """Serve ReadShareGroupState: answer with the state of each share partition that is named."""
     _API.serve(broker, request.message, session, reply)
 
 

@@ -1,11 +1,10 @@
-"""WriteShareGroupState (85): the leader of a partition has the share coordinator keep what is new of a
-share partition (KIP-932).
+"""WriteShareGroupState (85): the leader of a partition has the share coordinator keep what is new
+of a share partition (KIP-932).
 
 Versions 0-1; how many records are complete from 1 on (KIP-1226). Answered when it is committed. Of
 before another leader, FENCED_LEADER_EPOCH; of before the group's offsets were altered,
 FENCED_STATE_EPOCH; a state that was never begun, or that records cannot have, is INVALID_REQUEST.
-Needs CLUSTER_ACTION on the
-cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
+Needs CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from fairlead_kafka.wire.messages import WriteShareGroupStateRequest, WriteShare
 def write_share_group_state(
     broker: Services, request: Request[WriteShareGroupStateRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve WriteShareGroupState: keep what is new of the state of each share partition."""
+    """Serve WriteShareGroupState: write the changes of the state of each share partition."""
     _API.serve(broker, request.message, session, reply)
 
 

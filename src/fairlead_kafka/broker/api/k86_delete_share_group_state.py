@@ -1,9 +1,9 @@
-"""DeleteShareGroupState (86): the group coordinator has the share coordinator forget the state of share
-partitions (KIP-932).
+"""DeleteShareGroupState (86): the group coordinator has the share coordinator forget the state of
+share partitions (KIP-932).
 
 Version 0. One that is not there is no error. Our own group coordinators ask with a state epoch
-(`private_delete_share_state`). Needs CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for
-every partition).
+(`private_delete_share_state`). Needs CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED
+for every partition).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""ReadShareGroupStateSummary (87): the group coordinator asks the share coordinator from where share
-partitions go on (KIP-932).
+"""ReadShareGroupStateSummary (87): the group coordinator asks the share coordinator from where
+share partitions go on (KIP-932).
 
 Versions 0-1; how many records are complete from 1 on (KIP-1226). A state that is not there has the
 start offset -1. Needs CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED for every
@@ -30,8 +30,8 @@ _Row = ReadShareGroupStateSummaryResponse.PartitionResult
 def read_share_group_state_summary(
     broker: Services, request: Request[ReadShareGroupStateSummaryRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve ReadShareGroupStateSummary: tell the start offset of each share partition that is
-    named."""
+    """Serve ReadShareGroupStateSummary: answer with the start offset of each share partition that
+    is named."""
     _API.serve(broker, request.message, session, reply)
 
 

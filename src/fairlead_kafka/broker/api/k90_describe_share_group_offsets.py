@@ -1,12 +1,12 @@
-"""DescribeShareGroupOffsets (90): from where share groups go on in partitions, and from 1 on how far
-that is behind (KIP-932, KIP-1226).
+"""DescribeShareGroupOffsets (90): from where share groups go on in partitions, and from 1 on how
+far that is behind (KIP-932, KIP-1226).
 
 Versions 0-1. Topics null: all that the group has offsets of and that the session may DESCRIBE, and
 a group that is not there is GROUP_ID_NOT_FOUND. Where a group has no offset, -1. The lag counts
-offsets up to the high watermark (or the last stable offset, where the group's
-share.isolation.level is read_committed) without those that are complete; -1: not known.
-UNSUPPORTED_VERSION where the feature share.version is 0. Needs DESCRIBE on each group
-(GROUP_AUTHORIZATION_FAILED for it) and on each topic (TOPIC_AUTHORIZATION_FAILED for it).
+offsets up to the high watermark (or the last stable offset, where the group's share.isolation.level
+is read_committed) without those that are complete; -1: not known. UNSUPPORTED_VERSION where the
+feature share.version is 0. Needs DESCRIBE on each group (GROUP_AUTHORIZATION_FAILED for it) and on
+each topic (TOPIC_AUTHORIZATION_FAILED for it).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _LAG_MAX = 2**63 - 1
 def describe_share_group_offsets(
     broker: Services, request: Request[DescribeShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DescribeShareGroupOffsets: tell where each group goes on; answered when the last
-    partition is known."""
+    """Serve DescribeShareGroupOffsets: answer with the start offsets of each group, once the last
+    one is known."""
     answer = DescribeShareGroupOffsetsResponse(throttle_time_ms=0, groups=[])
     pending = PendingParts(lambda: reply(answer))
     for asked in request.message.groups:
@@ -70,8 +70,8 @@ def describe_share_group_offsets(
 def _describe(
     broker: Services, session: Requester, asked: _Asked, group: _Group, pending: PendingParts
 ) -> None:
-    """Begin to look up a group's offsets; `group` gets the rows. BrokerError if the group is not
-    there."""
+    """Begin to look up a group's offsets; `group` gets the rows. BrokerError if the group does not
+    exist."""
     topics = broker.controller.image.topics
     if asked.topics is None:
         places = broker.coordinator.share.states.places(asked.group_id)
@@ -138,7 +138,8 @@ def _look_up(broker: Services, group_id: str, topic: TopicImage, row: _Row, pend
 def _end(
     broker: Services, topic: TopicImage, number: int, committed: bool, done: Callable[[int | None], None]
 ) -> None:
-    """Find the end of a partition for readers; done(None) if nobody knows just now."""
+    """Find the end offset of a partition for readers, and call done(offset); done(None) if it
+    cannot be found now."""
     partition = broker.partitions.find(topic, number)
     if not isinstance(partition, int):
         done(partition.last_stable_offset if committed else partition.high_watermark)

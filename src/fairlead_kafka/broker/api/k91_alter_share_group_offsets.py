@@ -2,8 +2,8 @@
 
 Version 0. Its partitions begin with a new state: what was in flight is forgotten. A group that is
 not there is made, one of another kind is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP;
-nothing is done where the session may READ none of the topics. Of a partition, INVALID_REQUEST for an
-offset that no record has; -1 is as share.auto.offset.reset says. UNSUPPORTED_VERSION where the
+nothing is done where the session may READ none of the topics. Of a partition, INVALID_REQUEST for
+an offset that no record has; -1 is as share.auto.offset.reset says. UNSUPPORTED_VERSION where the
 feature share.version is 0. Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and on each topic
 (TOPIC_AUTHORIZATION_FAILED for its partitions).
 """
@@ -34,8 +34,8 @@ _Row = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
 def alter_share_group_offsets(
     broker: Services, request: Request[AlterShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve AlterShareGroupOffsets: set offsets from which a share group goes on; answered when
-    they are written."""
+    """Serve AlterShareGroupOffsets: set the start offsets of a share group; answered when they are
+    written."""
     message = request.message
     answer = AlterShareGroupOffsetsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=[]
@@ -67,7 +67,7 @@ def _read(
     message: AlterShareGroupOffsetsRequest,
     answer: AlterShareGroupOffsetsResponse,
 ) -> tuple[dict[UUID, dict[int, int]], dict[tuple[UUID, int], _Row]]:
-    """Offsets that are to be set, and the rows of the answer."""
+    """The offsets that a request sets, by topic id and partition, and the rows of the answer."""
     wanted: dict[UUID, dict[int, int]] = {}
     rows: dict[tuple[UUID, int], _Row] = {}
     for asked in message.topics:

@@ -1,10 +1,10 @@
-"""DeleteShareGroupOffsets (92): a share group without members forgets where it is in topics, and what
-is in flight there (KIP-932).
+"""DeleteShareGroupOffsets (92): a share group without members forgets where it is in topics, and
+what is in flight there (KIP-932).
 
-Version 0. A topic that the group has no offsets of is UNKNOWN_TOPIC_OR_PARTITION. A group that is not
-there, or of another kind, is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP. UNSUPPORTED_VERSION
-where the feature share.version is 0. Needs DELETE on the group (GROUP_AUTHORIZATION_FAILED) and READ
-on each topic (TOPIC_AUTHORIZATION_FAILED for it).
+Version 0. A topic that the group has no offsets of is UNKNOWN_TOPIC_OR_PARTITION. A group that is
+not there, or of another kind, is GROUP_ID_NOT_FOUND, one with members NON_EMPTY_GROUP.
+UNSUPPORTED_VERSION where the feature share.version is 0. Needs DELETE on the group
+(GROUP_AUTHORIZATION_FAILED) and READ on each topic (TOPIC_AUTHORIZATION_FAILED for it).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _refused(row: _Topic) -> bool:
 def delete_share_group_offsets(
     broker: Services, request: Request[DeleteShareGroupOffsetsRequest], session: Requester, reply: Reply
 ) -> None:
-    """Serve DeleteShareGroupOffsets: forget a share group's offsets in topics; answered when that
-    is written."""
+    """Serve DeleteShareGroupOffsets: forget a share group's offsets in topics; answered when the
+    deletion is written."""
     message = request.message
     answer = DeleteShareGroupOffsetsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, responses=[]

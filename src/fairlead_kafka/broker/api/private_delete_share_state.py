@@ -1,5 +1,5 @@
-"""DeleteShareState, a private API: the group coordinator has the share coordinator forget the state of a
-share partition, if it is not of a later state epoch.
+"""DeleteShareState, a private API: the group coordinator has the share coordinator forget the state
+of a share partition, if it is not of a later state epoch.
 
 Kafka's own DeleteShareGroupState (86) names no epoch: one that comes late forgets the state of the
 next group of that name. It is answered at the listener by which brokers reach each other, and needs

@@ -16,6 +16,7 @@ from fairlead_kafka.wire import Message, PrivateApi, Request
 
 @serves_privately(PrivateApi.REPLICATE)
 def replicate(broker: Services, request: Request[Message], session: Requester, reply: Reply) -> None:
-    """Serve Replicate: a pull or a nudge of a follower, on its stream of replicas."""
+    """Serve Replicate: have the replication serve a follower's request on its stream. A session of
+    anybody else is closed."""
     if speaks_for_a_broker(broker, session):
         broker.replication.pull(request, session, reply)

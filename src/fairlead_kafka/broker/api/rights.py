@@ -57,7 +57,8 @@ def permitted(
     names: Iterable[str],
     quiet: bool = False,
 ) -> Container[str | None]:
-    """Names of resources on which the session may do this; `quiet`: refusals are not logged."""
+    """A container of the names of resources of a type on which the session may do `operation`;
+    `quiet`: refusals are not logged."""
     if session.authorizer is None:
         return _EVERYTHING
     return {name for name in set(names) if session.may(operation, kind, name, quiet)}
@@ -98,7 +99,8 @@ def refusal(session: Requester, operation: AclOperation, kind: AclResourceType, 
 
 
 def demand(session: Requester, operation: AclOperation, kind: AclResourceType, name: str) -> None:
-    """Raise `refusal` unless the session's user has the right to the operation on the resource."""
+    """Raise the BrokerError of `refusal` unless the session's user has the right to the operation
+    on the resource."""
     if not session.may(operation, kind, name):
         raise refusal(session, operation, kind, name)
 
@@ -111,8 +113,9 @@ def cluster_refusal(session: Requester, operation: AclOperation) -> BrokerError 
 
 
 def speaks_for_a_broker(broker: Services, session: Requester) -> bool:
-    """Whether a session may ask what brokers ask each other: it came to the listener by which they
-    reach each other, and may act for the cluster. The connection of anybody else is closed."""
+    """True if a session may send the private requests of brokers: it came to the listener by which
+    brokers reach each other, and has the right CLUSTER_ACTION. Any other session's connection is
+    closed."""
     here = session.listener == broker.links.listener.name
     refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"
     if refused is not None:

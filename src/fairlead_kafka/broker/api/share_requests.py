@@ -42,7 +42,7 @@ def check_share_groups(broker: Services) -> None:
 def check_member(
     broker: Services, session: Requester, group_id: str | None, member_id: str | None
 ) -> SessionKey:
-    """The key of the share session that a request is of. BrokerError: UNSUPPORTED_VERSION,
+    """The key of the share session that a request belongs to. BrokerError: UNSUPPORTED_VERSION,
     INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
     check_share_groups(broker)
     if group_id is None:
@@ -68,8 +68,8 @@ def find_led(broker: Services, session: Requester, place: Place) -> Partition:
 
 
 def leader_hint(broker: Services, place: Place, error: BrokerError) -> tuple[int, int] | None:
-    """Node id and epoch of the leader, to tell with an error that says that this broker is not it;
-    None for other errors."""
+    """Node id and epoch of the leader, to answer with an error that says that this broker is not
+    the leader; None for other errors."""
     if error.code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return None
     return broker.partitions.leader_hint(broker.controller.image.topics_by_id.get(place[0]), place[1])
@@ -84,8 +84,8 @@ class AckBatch(Protocol):
 
 
 def check_batches(batches: Iterable[AckBatch], renewing: bool) -> None:
-    """Raise BrokerError INVALID_REQUEST unless offsets are in order, none twice, and each has a
-    type that there is."""
+    """Raise BrokerError INVALID_REQUEST unless the offsets of a partition's acknowledgements
+    ascend, none comes twice, and each has a valid type."""
     above = -1
     for batch in batches:
         types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
@@ -118,8 +118,8 @@ class Acknowledging:
     _waiting: int = 1
 
     def take(self, place: Place, batches: Sequence[AckBatch], renewing: bool) -> None:
-        """Do what is said of one partition's records. For a partition that is named again its first
-        error is told."""
+        """Apply the acknowledgements of one partition's records. If a partition is named twice, its
+        first error is answered."""
         self.outcomes.setdefault(place, None)
         self._waiting += 1
         try:
@@ -147,8 +147,8 @@ class Acknowledging:
             self.outcomes[place] = error
 
     def complete(self) -> None:
-        """Note that one part is complete, or, once, that all parts have begun; the last one
-        answers."""
+        """Note that one part is complete, or, once, that all parts have begun. The last call has
+        the outcomes passed to `done`."""
         self._waiting -= 1
         if not self._waiting:
             self.done(self.outcomes)

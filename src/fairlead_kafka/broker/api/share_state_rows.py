@@ -22,7 +22,7 @@ from fairlead_kafka.wire import ApiMessage
 
 
 class Asked(Protocol):
-    """A share partition in a request."""
+    """A share partition in a request to the share coordinator."""
 
     partition: int
 
@@ -32,7 +32,7 @@ P_co = TypeVar("P_co", bound=Asked, covariant=True)
 
 
 class AskedTopic(Protocol[P_co]):
-    """A topic in a request."""
+    """A topic in a request to the share coordinator."""
 
     @property
     def topic_id(self) -> UUID: ...
@@ -50,7 +50,7 @@ class StateRequest(Protocol[P_co]):
 
 
 class StateRow(Protocol):
-    """A share partition in an answer."""
+    """A share partition's row in an answer of the share coordinator."""
 
     error_code: int
     error_message: str | None
@@ -60,7 +60,7 @@ R = TypeVar("R", bound=StateRow)
 
 
 def _nothing_more(_row: StateRow, _state: ShareState) -> None:
-    """Leave the row as it is, for answers that say no more than whether it was done."""
+    """Leave the row as it is: the answer has no fields for the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class StateApi(Generic[P, R]):
     """One API of the share coordinator. Needs CLUSTER_ACTION on the cluster.
 
     `response`, `topic`: classes of the answer and of a topic in it. `row` makes a partition's row
-    of its number and error. `ask` has the coordinator do what is asked for a partition, and call the function
-    that it is given last; `found` writes the state that comes of it into the row.
+    of its number and error. `ask` has the coordinator do its work for a partition, and call its
+    last argument with the state; `found` writes that state into the row.
     """
 
     response: Callable[..., ApiMessage]

@@ -31,8 +31,8 @@ _Asked = tuple[Principal, str, AclOperation, AclResourceType, str]
 
 
 class Authorizer:
-    """Kafka's StandardAuthorizer. `acls` are those that there are now; `changed` tells of those
-    that come and go."""
+    """Decides by ACLs, as Kafka's StandardAuthorizer. `acls` are the present ones; call `changed`
+    with those that are added and removed."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class Authorizer:
 
     @classmethod
     def of(cls, settings: Settings, acls: Iterable[AclBinding]) -> Authorizer | None:
-        """The authorizer that a broker's settings ask for, if they do."""
+        """The authorizer that a broker's settings ask for; None if they ask for none."""
         if not settings["authorizer.class.name"]:
             return None
         return cls(acls, super_users(settings["super.users"]), settings["allow.everyone.if.no.acl.found"])
 
     def changed(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
-        """Take ACLs out and others in, and forget what was decided before."""
+        """Add and remove ACLs, and forget the decisions made before."""
         for binding in removed:
             self._index.remove(binding)
         for binding in added:
@@ -69,8 +69,8 @@ class Authorizer:
         name: str,
         quiet: bool = False,
     ) -> bool:
-        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`: a
-        refusal is not logged."""
+        """True if `principal`, at `host` (as `rules.plain_host` spells it), may do `operation` on
+        the resource. `quiet`: a refusal is not logged."""
         asked = (principal, host, operation, kind, name)
         decided = self._decided.get(asked)
         if decided is None:
@@ -101,11 +101,11 @@ class Authorizer:
     def allows_somewhere(
         self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType
     ) -> bool:
-        """Whether there is any resource of the type on which `principal` may do this (Kafka's
-        `authorizeByResourceType`).
+        """True if there may be a resource of the type on which `principal` may do `operation`
+        (Kafka's `authorizeByResourceType`).
 
-        Only ACLs of this operation, or of ALL, count. One that allows is as good as none if one
-        that denies has the same name, or a prefix of it; and where everything is denied it is no.
+        Only ACLs of this operation, or of ALL, count. An ACL that allows does not count if one that
+        denies has the same name, or a prefix of it; if everything is denied the answer is False.
         """
         if self.allows(principal, host, operation, kind, _ANY_NAME, quiet=True):
             return True

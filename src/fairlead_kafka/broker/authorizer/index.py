@@ -13,7 +13,8 @@ Hosts = dict[AclBinding, str]
 
 
 class AclIndex:
-    """Finds the ACLs that apply to a name without looking at the others."""
+    """ACLs by their pattern and principal, so that those that apply to a name are found without
+    looking at the others."""
 
     def __init__(self, bindings: Iterable[AclBinding] = ()) -> None:
         self._by_pattern: dict[tuple[AclResourceType, AclPatternType, str], dict[str, Hosts]] = {}
@@ -25,7 +26,7 @@ class AclIndex:
             self.add(binding)
 
     def add(self, binding: AclBinding) -> None:
-        """Add an ACL; nothing if it is there."""
+        """Add an ACL; does nothing if it is there already."""
         host = plain_host(binding.host)
         kind, principal = binding.resource_type, binding.principal
         pattern = (kind, binding.pattern_type, binding.resource_name)
@@ -37,7 +38,7 @@ class AclIndex:
         self._by_principal.setdefault((kind, principal), {})[binding] = host
 
     def remove(self, binding: AclBinding) -> None:
-        """Remove an ACL; nothing if it is not there."""
+        """Remove an ACL; does nothing if it is not there."""
         kind, principal = binding.resource_type, binding.principal
         pattern = (kind, binding.pattern_type, binding.resource_name)
         by_principal = self._by_pattern.get(pattern, {})
@@ -81,5 +82,5 @@ class AclIndex:
         return self._by_principal.get((kind, principal), {})
 
     def parts(self) -> tuple[object, ...]:
-        """All that is kept, to be compared."""
+        """All state of the index, for a comparison with another one."""
         return self._by_pattern, self._prefix_lengths, self._by_principal

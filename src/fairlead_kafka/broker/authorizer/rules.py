@@ -31,11 +31,9 @@ def host_of(peer: str) -> str:
 
 
 def plain_host(host: str) -> str:
-    """An address in the one spelling in which it is compared; what is none stays as it is.
-
-    IPv6 is short ("::1" for Java's "0:0:0:0:0:0:0:1") and without a zone; IPv4 within it is IPv4,
-    as in Java's `InetAddress`.
-    """
+    """An address in the one spelling in which it is compared; a text that is no address stays as it
+    is. IPv6 is short ("::1" for Java's "0:0:0:0:0:0:0:1") and without a zone; IPv4 within it is
+    IPv4, as in Java's `InetAddress`."""
     if host == WILDCARD:
         return host
     try:

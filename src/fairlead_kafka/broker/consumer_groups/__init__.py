@@ -1,16 +1,16 @@
 """Groups of the consumer protocol (KIP-848): the coordinator shares, members reconcile one by one.
 
 Theory of operation. Members send heartbeats and nothing else. One says what it reads (names, or an
-expression), what it owns, and at which epoch it is; the answer says what it is to have. Three epochs
-carry this:
+expression), what it owns, and at which epoch it is; the answer says what it is to have. Three
+epochs carry this:
 
-    group epoch      goes up when members or topics change                                  (`membership`)
-    target epoch     the group epoch that the targets of all members were computed for      (`assignors`)
-    member epoch     the target epoch that the member has come to                           (`reconcile`)
+    group epoch   is raised when members or topics change (`membership`)
+    target epoch  the group epoch that the targets of all members were computed for (`assignors`)
+    member epoch  the target epoch that the member has reached (`reconcile`)
 
-    Empty ──first join──▶ Assigning ──targets computed──▶ Reconciling ──every member has its target──▶ Stable
-                              ▲                               │                                          │
-                              └────── a member joins, leaves, is fenced, reads something else; a topic changes
+    Empty ──join──▶ Assigning ──targets computed──▶ Reconciling ──all members have theirs──▶ Stable
+                        ▲                               │                                      │
+                        └──a member joins, leaves, is fenced or subscribes; a topic changes────┘
 
 and so does each member by itself: it first gives up what is to be another's and says that it did
 (UnrevokedPartitions), goes to the target epoch, and waits for what others have not given up yet

@@ -26,8 +26,8 @@ nothing was moved (Kafka's `UniformHeterogeneousAssignmentBuilder.MAX_ITERATION_
 
 
 class Candidate(NamedTuple):
-    """One member as assignors see it: topics that it subscribes to and that are there, and its
-    present target."""
+    """One member as assignors see it: the existing topics that it subscribes to, and its present
+    target."""
 
     topics: frozenset[UUID]
     target: Target
@@ -52,7 +52,7 @@ def _share_equally(
     members: Mapping[str, Candidate], counts: Mapping[UUID, int], topics: frozenset[UUID]
 ) -> dict[str, Target]:
     """Targets of members that all subscribe to the same topics: equal quotas, the larger ones for
-    those who hold most."""
+    the members that have most now."""
     held = {member_id: _valid(one, counts) for member_id, one in members.items()}
     taken: set[tuple[UUID, int]] = set()
     quota, extra = divmod(sum(counts[topic] for topic in topics), len(members))
@@ -75,8 +75,8 @@ def _share_equally(
 
 
 def _valid(member: Candidate, counts: Mapping[UUID, int]) -> list[tuple[UUID, int]]:
-    """The part of a target that a member may keep: of topics that it still reads, and that are so
-    large."""
+    """The part of a target that a member may keep: partitions that exist, of topics that it still
+    subscribes to."""
     return [
         (topic, number)
         for topic in sorted(member.target)
@@ -87,8 +87,8 @@ def _valid(member: Candidate, counts: Mapping[UUID, int]) -> list[tuple[UUID, in
 
 
 class _Shares:
-    """Members with different subscriptions: keep, give what is free to who has least, then move
-    from who has most."""
+    """Divides partitions among members with different subscriptions: members keep theirs, free
+    partitions go to those with least, then partitions move from members with most."""
 
     def __init__(self, members: Mapping[str, Candidate], counts: Mapping[UUID, int]) -> None:
         self._members = members
@@ -120,8 +120,8 @@ class _Shares:
         return {member_id: _target(mine) for member_id, mine in owned.items()}
 
     def _weight(self, topic: UUID) -> tuple[float, int, UUID]:
-        """Sort key of a topic. Topics with most partitions for each reader come first: least can be
-        done about them."""
+        """Sort key of a topic. Topics with most partitions for each reader come first: there is
+        least choice for them."""
         readers = len(self._readers[topic])
         return -self._counts[topic] / readers, readers, topic
 
@@ -136,7 +136,8 @@ class _Shares:
         self._load[member_id] += 1
 
     def _balance(self, topic: UUID) -> int:
-        """Move partitions of a topic from its most to its least loaded readers; how many."""
+        """Move partitions of a topic from its most to its least loaded readers; returns how many
+        were moved."""
         moved = 0
         owned: dict[str, list[int]] = {}
         for number in range(self._counts[topic]):
@@ -154,8 +155,8 @@ class _Shares:
 
 
 def assign_range(members: Mapping[str, Candidate], counts: Mapping[UUID, int]) -> dict[str, Target]:
-    """Targets as runs of partitions: the first members of each topic get one more where they do not
-    come out even."""
+    """Targets as runs of partitions: the first members of each topic get one more if they cannot be
+    divided evenly."""
     order = sorted(members, key=lambda one: _place(one, members[one].instance_id))
     readers: dict[UUID, list[str]] = {}
     for member_id in order:

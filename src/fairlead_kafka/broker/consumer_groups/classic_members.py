@@ -44,8 +44,8 @@ class ClassicJoin(NamedTuple):
 
 
 def check_classic_join(group: ConsumerGroup, request: ClassicJoin, view: View) -> None:
-    """Check a JoinGroup. BrokerError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL for
-    protocols that the other members of the classic protocol have not."""
+    """Check a JoinGroup. BrokerError: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL if the
+    other members of the classic protocol share none of its protocols."""
     check_room(group, request.member_id if request.known else "", view)
     others = [
         {name for name, _ in member.about.classic.protocols}
@@ -62,8 +62,11 @@ def check_classic_join(group: ConsumerGroup, request: ClassicJoin, view: View) -
 
 
 def join_classic(group: ConsumerGroup, request: ClassicJoin, view: View) -> Step:
-    """Take the member in, or in again. BrokerError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-    INCONSISTENT_GROUP_PROTOCOL for metadata that cannot be read."""
+    """Let a member of the classic protocol join, or join again, by a JoinGroup.
+
+    BrokerError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL for metadata
+    that cannot be read.
+    """
     subscribed = _subscribed(request.protocols[0][1])
     entries: list[GroupsEntry] = []
     if request.instance_id is not None and request.known:
@@ -100,7 +103,7 @@ def _by_id(owned: Mapping[str, frozenset[int]], view: View) -> dict[UUID, frozen
 def speaking_classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> ConsumerMember:
-    """The member of the classic protocol who speaks. BrokerError: UNKNOWN_MEMBER_ID,
+    """The member of the classic protocol that a request is from. BrokerError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = _classic(group.speaker(member_id, instance_id))
     if generation != member.epoch:
@@ -129,7 +132,7 @@ def _classic(member: ConsumerMember) -> ConsumerMember:
 
 
 def protocol_of(member: ConsumerMember) -> tuple[str, bytes]:
-    """Name and metadata of the protocol that a classic member was told: its first choice."""
+    """Name and metadata of the protocol that a classic member is given: its first choice."""
     assert member.about.classic is not None
     return member.about.classic.protocols[0]
 
@@ -173,7 +176,8 @@ def assignment_of(member: ConsumerMember, view: View) -> bytes:
 
 
 def written_assignment(partitions: Mapping[UUID, Iterable[int]], metadata: bytes, view: View) -> bytes:
-    """Partitions by topic id as an assignment, in the version of the metadata."""
+    """Partitions by topic id as the bytes of an assignment, in the version of the member's
+    `metadata`."""
     found = ((view.topics.by_id(topic), numbers) for topic, numbers in partitions.items())
     named = {topic.name: numbers for topic, numbers in found if topic is not None}
     return write_assignment(named, _subscribed(metadata).version)

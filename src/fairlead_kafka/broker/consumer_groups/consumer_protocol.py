@@ -36,7 +36,7 @@ class Assigned(NamedTuple):
 
 
 def read_subscription(metadata: bytes) -> Subscribed:
-    """A subscription. DecodeError for garbage."""
+    """The subscription in a member's metadata. DecodeError for garbage."""
     reader = Reader(metadata, "a subscription")
     version = reader.number(">h")
     topics = frozenset(reader.texts())
@@ -49,7 +49,7 @@ def read_subscription(metadata: bytes) -> Subscribed:
 
 
 def read_assignment(assignment: bytes) -> Assigned:
-    """An assignment; empty bytes are none. DecodeError for garbage."""
+    """The assignment in bytes; empty bytes are no partitions. DecodeError for garbage."""
     if not assignment:
         return Assigned({}, b"")
     reader = Reader(assignment, "an assignment")
@@ -58,7 +58,7 @@ def read_assignment(assignment: bytes) -> Assigned:
 
 
 def write_assignment(partitions: Mapping[str, Iterable[int]], version: int) -> bytes:
-    """An assignment, in the version that a member's subscription had."""
+    """The bytes of an assignment, in the version that a member's subscription had."""
     writer = Writer()
     writer.number(">h", min(max(version, 0), _NEWEST))
     writer.count(len(partitions))

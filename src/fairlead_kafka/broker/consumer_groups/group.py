@@ -48,7 +48,8 @@ _NOTHING_SAID, _NOTHING_HAD = About(), Current()
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """One member: what it says of itself, and what it has."""
+    """One member of a consumer group: its subscription (`about`), and its present assignment
+    (`current`)."""
 
     member_id: str
     about: About = _NOTHING_SAID
@@ -61,7 +62,7 @@ class ConsumerMember:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the member is expected to come with."""
+        """The epoch that the member's next request is expected to have."""
         return self.current.epoch
 
     def reconciled(self, epoch: int) -> bool:
@@ -69,7 +70,7 @@ class ConsumerMember:
         return self.current.state is MemberState.STABLE and self.current.epoch == epoch
 
     def assigned_since(self, topic: UUID, partition: int) -> int | None:
-        """The epoch at which the member got a partition; None if it has not got it."""
+        """The epoch at which the member got a partition; None if it does not have the partition."""
         for partitions in (self.current.assigned, self.current.revoking):
             epoch = partitions.get(topic, {}).get(partition)
             if epoch is not None:
@@ -79,7 +80,8 @@ class ConsumerMember:
 
 @dataclass(slots=True)
 class Soft:
-    """State of a group that is not in its records; its next coordinator finds it out again."""
+    """State of a group that is not written to the log; the group's next coordinator computes it
+    again."""
 
     topics_version: int = -1
     """Version of the cluster's topics that the metadata hash was last computed of."""
@@ -91,7 +93,8 @@ class Soft:
 
 @dataclass  # not slots=True: that would make a class which its hook does not know
 class ConsumerGroup:
-    """One group; `members` in the order in which the log had them first."""
+    """One consumer group (KIP-848), as its coordinator knows it; `members` are in the order in
+    which they joined."""
 
     group_id: str
     epoch: int = FIRST_EPOCH
@@ -138,8 +141,8 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def speaker(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """The member who speaks. BrokerError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another
-        took its instance id."""
+        """The member that a request is from. BrokerError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID
+        if another took its instance id."""
         if instance_id is None:
             return self.member(member_id)
         member = self.static_member(instance_id)
@@ -154,15 +157,16 @@ class ConsumerGroup:
         return member
 
     def assignor(self, fallback: str, instead: ConsumerMember | None = None, old_id: str = "") -> str:
-        """The assignor that most members name, `instead` standing for the member `old_id`."""
+        """The assignor that most members name, `fallback` if none does; `instead` is the choice of
+        the member that replaces `old_id`."""
         members = [one for one in self.members.values() if one.member_id != old_id]
         named = [one.about.assignor for one in ([*members, instead] if instead else members)]
         counts = Counter(name for name in named if name is not None)
         return max(sorted(counts), key=lambda name: counts[name]) if counts else fallback
 
     def topics_of(self, about: About) -> frozenset[str]:
-        """The names of topics that a member reads, those that its expression stands for
-        included."""
+        """The names of topics that a member reads, with those that its regular expression
+        matches."""
         resolved = self.patterns.get(about.pattern) if about.pattern else None
         return about.topics if resolved is None else about.topics | resolved.topics
 
@@ -171,15 +175,15 @@ class ConsumerGroup:
         return any(topic in self.topics_of(member.about) for member in self.members.values())
 
     def readers_of(self, pattern: str) -> int:
-        """How many members have this expression."""
+        """Number of members that subscribe by this regular expression."""
         return sum(member.about.pattern == pattern for member in self.members.values())
 
     def pattern_names(self) -> set[str]:
-        """The expressions of all members."""
+        """The regular expressions of all members."""
         return {member.about.pattern for member in self.members.values() if member.about.pattern}
 
     def resolved_ms(self) -> int:
-        """When expressions were last resolved, ms; 0: never."""
+        """When the regular expressions were last resolved, ms since 1970; 0: never."""
         return max((one.resolved_ms for one in self.patterns.values()), default=0)
 
     @hook("consumer groups: nobody else has a partition")
@@ -198,7 +202,7 @@ class ConsumerGroup:
     # --- Entries
 
     def tombstones(self, renamed: Mapping[str, str] | None = None) -> Iterator[GroupsEntry]:
-        """Entries that take back all that the log has of the group; `renamed`: member id → the id
+        """Tombstones for all records that the log has of the group; `renamed`: member id → the id
         that its records have by now."""
         ids = [(renamed or {}).get(member_id, member_id) for member_id in self.members]
         yield from ((CurrentKey(self.group_id, member_id), None) for member_id in ids)
@@ -209,7 +213,7 @@ class ConsumerGroup:
         yield EpochKey(self.group_id), None
 
     def everything(self) -> Iterator[GroupsEntry]:
-        """Entries that say all that is known of the group."""
+        """Entries of the log that have the whole state of the group."""
         for member_id, member in self.members.items():
             yield MemberKey(self.group_id, member_id), member.about
         yield EpochKey(self.group_id), EpochRecord(self.epoch, self.metadata_hash)
@@ -222,7 +226,7 @@ class ConsumerGroup:
     # --- Fold
 
     def put(self, member: ConsumerMember) -> None:
-        """Take a member in, or what is new of it."""
+        """Add a member, or replace it by its new state."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
@@ -233,7 +237,7 @@ class ConsumerGroup:
             self.owners[each] = member.member_id
 
     def drop(self, member_id: str) -> None:
-        """Forget a member, with what it owned and its instance id."""
+        """Remove a member, with its partitions and its instance id."""
         member = self.members.pop(member_id, None)
         if member is None:
             return
@@ -248,7 +252,7 @@ class ConsumerGroup:
                 del self.owners[each]
 
     def check(self) -> None:
-        """Raise CheckFailed unless the indexes hold exactly what the members say."""
+        """Raise CheckFailed unless the indexes fit the members."""
         what = f"consumer group {self.group_id!r} ({self.state.value})"
         same(f"{what}: ids", list(self.members), [one.member_id for one in self.members.values()])
         named = ((one.about.instance_id, one.member_id) for one in self.members.values())
@@ -275,7 +279,7 @@ def _held(member: ConsumerMember) -> Iterable[tuple[UUID, int]]:
 
 
 def apply_entry(group: ConsumerGroup, key: GroupsKey, value: GroupsValue | None) -> None:
-    """Take a record into a group. Records come in the log's order, live and on replay."""
+    """Apply a record of the log to a group. Records come in the log's order, live and on replay."""
     match key, value:
         case EpochKey(), EpochRecord(epoch, metadata_hash):
             group.epoch, group.metadata_hash, group.recorded = epoch, metadata_hash, True

@@ -52,10 +52,8 @@ NOT_SENT = -1
 
 
 class Heartbeat(NamedTuple):
-    """A ConsumerGroupHeartbeat; None: the member does not say, and nothing is new.
-
-    `visible` gives those of some topics that the member may describe.
-    """
+    """A ConsumerGroupHeartbeat; a field that is None is not in the request, and stays as it was.
+    `visible(topics)` gives those that the member may describe."""
 
     group_id: str
     member_id: str
@@ -83,7 +81,7 @@ class Heartbeat(NamedTuple):
 
 class HeartbeatResult(NamedTuple):
     """Answer to a heartbeat of a consumer group or a share group. `member_epoch` is negative for a
-    member that leaves; `assignment` None: as it was told before."""
+    member that leaves; `assignment` None: as in the answer before."""
 
     member_id: str
     member_epoch: int
@@ -92,8 +90,9 @@ class HeartbeatResult(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """Entries for the log, and the member as they make it. `resolve`: expressions of the group are
-    to be resolved next. `moved`: what the member has, or is to give up, is new."""
+    """A change of a member: the entries for the log, and the member after them. `resolve`: the
+    group's regular expressions are to be resolved next. `moved`: the partitions that the member has
+    or is to give up have changed."""
 
     member: ConsumerMember
     entries: list[GroupsEntry] = field(default_factory=list)
@@ -102,7 +101,7 @@ class Step:
 
 
 def check_heartbeat(request: Heartbeat, version: int, assignors: Sequence[str]) -> None:
-    """Check what can be told of a request by itself. BrokerError: INVALID_REQUEST,
+    """Check a heartbeat by itself, without its group. BrokerError: INVALID_REQUEST,
     UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
@@ -141,7 +140,8 @@ def _invalid(text: str) -> BrokerError:
 
 
 def check_room(group: ConsumerGroup, member_id: str, view: View) -> None:
-    """Raise BrokerError GROUP_MAX_SIZE_REACHED for one more member than may be."""
+    """Raise BrokerError GROUP_MAX_SIZE_REACHED if the group is full and `member_id` is not in
+    it."""
     if len(group.members) >= view.settings.max_size and member_id not in group.members:
         raise BrokerError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -173,8 +173,8 @@ def heartbeat(
 
 
 def _about(before: About, request: Heartbeat) -> About:
-    """A member's subscription once its heartbeat is taken: `before`, and over it what the request
-    says."""
+    """A member's subscription once its heartbeat is taken: `before`, with the fields that the
+    request has."""
     sent_ms = request.rebalance_timeout_ms
     return About(
         before.instance_id if request.instance_id is None else request.instance_id,
@@ -191,8 +191,9 @@ def _about(before: About, request: Heartbeat) -> About:
 def newcomer(
     group: ConsumerGroup, member_id: str, instance_id: str | None, entries: list[GroupsEntry], classic: bool
 ) -> ConsumerMember:
-    """The member that joins: there already, new, or in the place of another of its instance id, for
-    which `entries` are added. BrokerError UNRELEASED_INSTANCE_ID while that one is there."""
+    """The member that joins: one that is there already, a new one, or one that replaces another
+    with its instance id, for which `entries` are added. BrokerError UNRELEASED_INSTANCE_ID while
+    that other has not left."""
     old = group.static_member(instance_id)
     if old is None:
         return group.members.get(member_id, ConsumerMember(member_id))
@@ -213,7 +214,7 @@ def newcomer(
 
 
 def removal(group_id: str, member_id: str) -> list[GroupsEntry]:
-    """Entries that take a member back."""
+    """Entries of the log (tombstones) that remove a member."""
     return [
         (CurrentKey(group_id, member_id), None),
         (TargetKey(group_id, member_id), None),
@@ -222,8 +223,8 @@ def removal(group_id: str, member_id: str) -> list[GroupsEntry]:
 
 
 def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
-    """Raise BrokerError unless the member's epoch is the present one. An older one is taken for an
-    answer that was lost, if what the member owns fits that."""
+    """Raise BrokerError unless the member's epoch is the present one. The epoch before is accepted
+    too, as after a lost answer, if the partitions that the member owns fit it."""
     sent, known = request.member_epoch, member.epoch
     if sent in (0, known):
         return
@@ -256,7 +257,8 @@ def advance(
     view: View,
     entries: list[GroupsEntry],
 ) -> Step:
-    """Take what is new of a member, compute targets if it is time, and let it reconcile.
+    """Apply a member's new subscription `about`, compute targets if it is time, and let the member
+    reconcile.
 
     BrokerError INVALID_REGULAR_EXPRESSION.
     """
@@ -286,7 +288,8 @@ def advance(
 
 
 def _after(group: ConsumerGroup, updated: ConsumerMember) -> dict[str, ConsumerMember]:
-    """The members once `updated` is one of them, in the place of another of its instance id."""
+    """The group's members after `updated` was put among them, or in the place of another with its
+    instance id."""
     old = group.static_member(updated.about.instance_id)
     members = dict(group.members)
     if old is not None and old.member_id != updated.member_id:
@@ -313,8 +316,8 @@ def _next_epoch(
 def _targets(
     group: ConsumerGroup, updated: ConsumerMember, epoch: int, view: View, entries: list[GroupsEntry]
 ) -> tuple[int, Target]:
-    """Epoch of the targets, and the member's; computed again if the group is ahead and it is
-    time."""
+    """The epoch of the targets, and the member's target. Targets are computed again if the group's
+    epoch is ahead of them and it is time."""
     old = group.static_member(updated.about.instance_id)
     old_id = updated.member_id if old is None else old.member_id
     due = _is_past(group.assigned_ms, view.settings.assignment_interval_ms, view.wall_ms)
@@ -341,7 +344,7 @@ def _targets(
 def _is_past(since_ms: int, interval_ms: int, now_ms: int) -> bool:
     """True unless now is within an interval that began at `since_ms` (0: never).
 
-    A time that is yet to come says only that a clock was wrong: nobody waits for it.
+    (A time in the future means that a clock was wrong: it is not waited for.)
     """
     return not since_ms or not 0 <= now_ms - since_ms < interval_ms
 
@@ -350,8 +353,8 @@ def _is_past(since_ms: int, interval_ms: int, now_ms: int) -> bool:
 
 
 def _pattern_changed(group: ConsumerGroup, old: str, new: str, step: Step, view: View) -> bool:
-    """Take a member's change of its expression, and see whether those of the group are to be
-    resolved; True if what the member reads is known to be different."""
+    """Apply the change of a member's regular expression to `step`, and whether the group's are to
+    be resolved. True if the member is known to read other topics now."""
     known, first = False, False
     if old != new:
         if old and group.readers_of(old) == 1:
@@ -397,8 +400,8 @@ def _check_pattern(pattern: str) -> None:
 def resolve_patterns(
     group: ConsumerGroup, visible: Callable[[Iterable[str]], Container[str | None]], view: View
 ) -> list[GroupsEntry]:
-    """Entries that say what the group's expressions stand for by now, of topics that are `visible`
-    to the member who asked; the group's epoch goes up if that is something else."""
+    """Entries of the log with the topics that the group's regular expressions match now, of those
+    `visible` to the member that asked. The group's epoch grows if they match others than before."""
     names = list(view.topics.names())
     seen = visible(names)
     entries: list[GroupsEntry] = []
@@ -427,7 +430,7 @@ def resolve_patterns(
 
 def leave(group: ConsumerGroup, request: Heartbeat, view: View) -> tuple[list[GroupsEntry], bool]:
     """Answer a heartbeat that leaves, for good or (a static member, epoch -2) for a while. Returns
-    the log's entries, and whether the member is gone. BrokerError: UNKNOWN_MEMBER_ID,
+    the log's entries, and True if the member is removed. BrokerError: UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID."""
     member = group.speaker(request.member_id, request.instance_id)
     if request.instance_id is None or request.member_epoch == LEAVE_EPOCH:
@@ -438,7 +441,7 @@ def leave(group: ConsumerGroup, request: Heartbeat, view: View) -> tuple[list[Gr
 
 
 def fence(group: ConsumerGroup, members: Sequence[ConsumerMember], view: View) -> list[GroupsEntry]:
-    """Entries that take members back, and bring the group to its next epoch."""
+    """Entries of the log that remove members, and bring the group to its next epoch."""
     gone = {member.member_id for member in members}
     entries = [entry for member in members for entry in removal(group.group_id, member.member_id)]
     rest = [one for one in group.members.values() if one.member_id not in gone]
@@ -453,8 +456,11 @@ def fence(group: ConsumerGroup, members: Sequence[ConsumerMember], view: View) -
 
 
 class Committer(NamedTuple):
-    """Who commits: a member at an epoch (a generation, for one of the classic protocol); -1 and
-    nobody: not as a member. `version` is that of OffsetCommit, None: in a transaction."""
+    """The sender of a commit: a member at an epoch (a generation, for one of the classic protocol).
+    With epoch -1 and no member id it does not commit as a member.
+
+    `version` is that of OffsetCommit; None: TxnOffsetCommit.
+    """
 
     member_id: str
     instance_id: str | None
@@ -463,8 +469,8 @@ class Committer(NamedTuple):
 
 
 def check_commit(group: ConsumerGroup, who: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
-    """Raise BrokerError if a commit is not to be taken. It is taken of a member at its epoch, or at
-    one since which the member has had every partition that it commits (KIP-1251).
+    """Raise BrokerError if a commit is to be refused. It is accepted from a member at its epoch, or
+    at an older epoch since which the member has had every partition that it commits (KIP-1251).
 
     BrokerError: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for
     a member of the classic protocol.
@@ -490,9 +496,9 @@ def check_commit(group: ConsumerGroup, who: Committer, partitions: Iterable[tupl
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raise BrokerError if offsets are not to be given. They are given to a member at its epoch,
-    and to a caller that does not ask as one. BrokerError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH;
-    ILLEGAL_GENERATION for one of the classic protocol."""
+    """Raise BrokerError if committed offsets are not to be answered. They are answered to a member
+    at its epoch, and to a client that does not ask as a member. BrokerError: UNKNOWN_MEMBER_ID,
+    STALE_MEMBER_EPOCH; ILLEGAL_GENERATION for one of the classic protocol."""
     if member_id is None and epoch < 0:
         return
     member = group.member(member_id or "")

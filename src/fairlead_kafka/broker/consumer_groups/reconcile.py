@@ -24,7 +24,7 @@ Owned = Mapping[UUID, frozenset[int]] | None
 class Goal(NamedTuple):
     """Goal of a member: `epoch` is that of the targets, `topics` are those it subscribes to.
 
-    `free(topic, partition)`: nobody has it, or this very member does.
+    `free(topic, partition)` is true if no other member has the partition.
     """
 
     epoch: int
@@ -37,7 +37,7 @@ def next_current(current: Current, goal: Goal, owned: Owned, subscription_change
     """Assignment of the member after this heartbeat; `current` itself if nothing is new.
 
     BrokerError FENCED_MEMBER_EPOCH for a member in a state that this release does not know, unless
-    it says that it owns nothing.
+    its request says that it owns nothing.
     """
     state = current.state
     if state is MemberState.STABLE:
@@ -80,7 +80,8 @@ def _toward(current: Current, goal: Goal, owned: Owned, epoch: int) -> Current:
 
 
 def _without_unsubscribed(current: Current, goal: Goal, owned: Owned) -> Current:
-    """A member that subscribes to less gives that up at once, before there is a new target."""
+    """The member's assignment without topics that it no longer subscribes to: it gives those up at
+    once, before there is a new target."""
     lost = {topic: numbers for topic, numbers in current.assigned.items() if topic not in goal.topics}
     if not lost:
         return current

@@ -34,54 +34,55 @@ Partitions = Mapping[UUID, Mapping[int, int]]
 
 
 class EpochKey(NamedTuple):
-    """Key of a group's epoch."""
+    """Key of the record with a group's epoch."""
 
     group_id: str
 
 
 class MemberKey(NamedTuple):
-    """Key of what a member says of itself."""
+    """Key of the record with a member's subscription."""
 
     group_id: str
     member_id: str
 
 
 class TargetEpochKey(NamedTuple):
-    """Key of the epoch of a group's targets."""
+    """Key of the record with the epoch of a group's target assignments."""
 
     group_id: str
 
 
 class TargetKey(NamedTuple):
-    """Key of a member's target."""
+    """Key of the record with a member's target assignment."""
 
     group_id: str
     member_id: str
 
 
 class CurrentKey(NamedTuple):
-    """Key of what a member has."""
+    """Key of the record with a member's present assignment."""
 
     group_id: str
     member_id: str
 
 
 class PatternKey(NamedTuple):
-    """Key of what an expression stands for in a group."""
+    """Key of the record with the topics that a regular expression matches in a group."""
 
     group_id: str
     pattern: str
 
 
 class EpochRecord(NamedTuple):
-    """A group's epoch, and a hash of the topics that it is of; 0: no topics."""
+    """A group's epoch, and a hash of the metadata of its topics at that epoch; 0: no topics."""
 
     epoch: int
     metadata_hash: int
 
 
 class TargetEpochRecord(NamedTuple):
-    """The group epoch that the targets are of, and when they were computed, ms; 0: not told."""
+    """The group epoch that the targets are of, and when they were computed, ms since 1970; 0: not
+    known."""
 
     epoch: int
     assigned_ms: int
@@ -96,7 +97,7 @@ class ClassicAbout(NamedTuple):
 
 
 class About(NamedTuple):
-    """Subscription of a member, and who it is. `pattern` is empty for none; `classic` is None for a
+    """A member's subscription, and its client. `pattern` is empty for none; `classic` is None for a
     member of the consumer protocol."""
 
     instance_id: str | None = None
@@ -111,8 +112,8 @@ class About(NamedTuple):
 
 
 class Current(NamedTuple):
-    """Assignment of a member: `assigned` is told to it, `revoking` is what it was told to give
-    up."""
+    """A member's assignment: `assigned` are the partitions that it is given, `revoking` those that
+    it has to give up."""
 
     epoch: int = 0
     previous_epoch: int = -1
@@ -122,8 +123,8 @@ class Current(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The topics that an expression stands for, since when (ms), by which version of the
-    metadata."""
+    """The topics that a regular expression matches, when that was found (ms since 1970), and in
+    which version of the metadata."""
 
     topics: frozenset[str] = frozenset()
     version: int = 0
@@ -256,8 +257,7 @@ def _write_partitions(writer: Writer, partitions: Partitions) -> None:
 
 
 def _read_partitions(reader: Reader, epoch: int) -> Partitions:
-    """Partitions with their epochs; where those are not told (Kafka before 4.3), the member's
-    own."""
+    """Partitions with their epochs; without these (Kafka before 4.3), `epoch`, the member's own."""
     partitions: dict[UUID, dict[int, int]] = {}
     for _ in range(reader.count()):
         topic, numbers = reader.uuid(), reader.numbers()

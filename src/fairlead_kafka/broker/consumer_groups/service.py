@@ -55,7 +55,7 @@ Visible = Callable[[Iterable[str]], Container[str | None]]
 
 
 class GroupsHost(Protocol):
-    """The part of the broker that consumer groups need."""
+    """The parts of a broker that consumer groups use."""
 
     now_ns: int
     rng: Rng
@@ -65,33 +65,34 @@ class GroupsHost(Protocol):
 
 
 class GroupsHome(Protocol):
-    """The coordinator, who knows where groups are at home."""
+    """The parts of the group coordinator that consumer groups use."""
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """The group of this id, if it is a consumer group and this broker coordinates it; else
         None."""
 
     def view(self, group_id: str) -> View:
-        """The cluster, and the settings of a group."""
+        """The metadata and settings that a decision about a group depends on."""
 
     def owner_of_group(self, group_id: str) -> Owner:
         """Owner (`guard`) of work for a group."""
 
     def write_group(self, group_id: str, entries: Sequence[GroupsEntry], written: Written) -> None:
-        """Write entries as one batch; BrokerError if the log does not take them."""
+        """Write entries as one batch; `written` is called once they are. BrokerError if they cannot
+        be written."""
 
     def when_committed(self, group_id: str, committed: Written) -> None:
-        """Call `committed` once all that was written of the group is committed."""
+        """Call `committed` once all entries written so far of the group are committed."""
 
     def downgrades(self, group: ConsumerGroup, gone: Sequence[ConsumerMember]) -> bool:
-        """Make a classic group of one whose last members of the consumer protocol are going; True
-        if that was done."""
+        """Turn a group whose last members of the consumer protocol (`gone`) leave into a classic
+        group; True if that was done."""
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Timers of one member. The session's is not moved by each heartbeat; when due it looks
-    again."""
+    """Timers of one member. The session's timer is not moved by each heartbeat: when it is due, it
+    looks whether there was one."""
 
     deadline_ns: int = 0
     session: Timer | None = None
@@ -107,8 +108,8 @@ class _Watch:
 
 
 class ConsumerGroups:
-    """Members of all consumer groups of one broker. Methods raise BrokerError with what the client
-    is told."""
+    """Members of all consumer groups of one broker. Methods raise BrokerError with the code to
+    answer."""
 
     def __init__(self, host: GroupsHost, home: GroupsHome) -> None:
         self._host = host
@@ -132,8 +133,8 @@ class ConsumerGroups:
         reply: Callable[[int, HeartbeatResult], None],
         commit: Commit,
     ) -> None:
-        """Serve a heartbeat whose entries go to the log by `commit`, behind those that make the
-        group."""
+        """Serve a heartbeat that creates a group: `commit` writes its entries, behind those that
+        make the group."""
         member_id = request.member_id or self.new_id()
         view = self._home.view(group.group_id)
         try:
@@ -170,7 +171,8 @@ class ConsumerGroups:
             self._home.when_committed(group_id, written)
 
     def _arm(self, group_id: str, step: Step, visible: Visible) -> None:
-        """Set the timers that a step's member needs, and resolve expressions next if need be."""
+        """Set the timers that the member of a step needs, and have regular expressions resolved if
+        need be."""
         self.touch(group_id, step.member)
         watch = self._watch(group_id, step.member.member_id)
         revoking = step.member.current.state is MemberState.UNREVOKED_PARTITIONS
@@ -194,7 +196,7 @@ class ConsumerGroups:
             group.soft.patterns_version = group.soft.topics_version = -1  # whatever was seen was not taken
 
     def _write_by_itself(self, group_id: str, entries: Sequence[GroupsEntry]) -> bool:
-        """Write what nobody asked for; False if the log does not take it."""
+        """Write entries that are no part of a request; False if they cannot be written."""
         try:
             self._commit(group_id, entries, lambda _error: None)
         except BrokerError as error:
@@ -272,15 +274,14 @@ class ConsumerGroups:
     # --- Time
 
     def loaded(self, group: ConsumerGroup) -> None:
-        """Called when a group was read from the log: each member has a session's time to be heard
-        of."""
+        """Called when a group was read from the log: each member's session time-out begins."""
         for member in group.members.values():
             self.touch(group.group_id, member)
             if member.current.state is MemberState.UNREVOKED_PARTITIONS and not member.classic:
                 self._limit_rebalance(group.group_id, member)
 
     def touch(self, group_id: str, member: ConsumerMember) -> None:
-        """Called when the member was heard of: restart its session timeout."""
+        """Called when a request of the member came: restart its session time-out."""
         about = member.about
         timeout_ms = (
             self._home.view(group_id).settings.session_timeout_ms
@@ -356,7 +357,8 @@ class ConsumerGroups:
             setattr(watch, name, None)
 
     def forget(self, group_id: str, member_id: str | None = None) -> None:
-        """Called when a member is gone, or (None) the whole group: its timers end."""
+        """Called when a member was removed, or (`member_id` None) the whole group: cancel the
+        timers."""
         watches = self._watches.get(group_id, {})
         for one in [*watches] if member_id is None else [member_id]:
             watch = watches.pop(one, None)

@@ -21,13 +21,13 @@ class TopicView(NamedTuple):
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """The number of partitions of the topic."""
         return len(self.racks)
 
 
 class Topics(Protocol):
-    """The topics of the cluster. `version` goes up with every change that a group could mind,
-    `names_version` with every topic that is new."""
+    """The topics of the cluster. `version` grows with every change that matters to groups,
+    `names_version` with every new topic."""
 
     version: int
     names_version: int
@@ -43,7 +43,7 @@ class Topics(Protocol):
 
 
 class GroupSettings(NamedTuple):
-    """Settings as one group has them: its own configs (KIP-1240 and before) over the broker's."""
+    """Settings of one group: its own configs (KIP-1240 and before), or else the broker's."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -54,24 +54,25 @@ class GroupSettings(NamedTuple):
 
 
 class View(NamedTuple):
-    """All that a decision about a group may depend on, besides group and request."""
+    """All that a decision about a group depends on, besides the group and the request."""
 
     topics: Topics
     settings: GroupSettings
     wall_ms: int
 
     def topic_ids(self, names: Iterable[str]) -> frozenset[UUID]:
-        """Ids of the topics that are there."""
+        """Ids of those of the named topics that exist."""
         found = (self.topics.find(name) for name in names)
         return frozenset(topic.topic_id for topic in found if topic is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A hash of those of these topics that are there; see `metadata_hash`."""
+        """A hash of those of the named topics that exist; see the function `metadata_hash`."""
         return metadata_hash(self.topics, names)
 
 
 def metadata_hash(topics: Topics, names: Iterable[str]) -> int:
-    """A hash of the topics that are there: of ids, names, partitions and their racks (KIP-1101).
+    """A hash of those of the named topics that exist: of ids, names, partitions and their racks
+    (KIP-1101).
 
     0 for no topics. Kafka's own hash (XXH3) of the same has another value: a broker that took over
     such a group would rebalance it once.

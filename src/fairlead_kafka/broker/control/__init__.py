@@ -6,9 +6,9 @@ itself, and the answer comes within the call. With a process for each broker the
 served by a machine in the launcher's (`server`), and each broker has a copy of the image (`link`):
 
     broker ──join──▶ server                    broker ◀──image: the folded log── server
-    broker ──decide(number, decision)──▶ server ──▶ Controller.decide ──▶ line of the metadata log ──▶ to all brokers
-    broker ◀──answer(number, result)── server  after the line: the broker's image has the decision when `done` is called
-    broker ──beat──▶ server ──beat──▶ broker   either misses the other after broker.session.timeout.ms
+    broker ──decide(number, decision)──▶ server ──▶ Controller.decide ──▶ line ──▶ to all brokers
+    broker ◀──answer(number, result)── server  after the line: `done` is called when it is applied
+    broker ──beat──▶ server ──beat──▶ broker   each ends after broker.session.timeout.ms without
 
 The lines are the very bytes of the metadata log, folded by the very function that replays it. A
 broker that was away is given the whole image again, and what changed meanwhile is told to its
@@ -18,7 +18,7 @@ the protocol, `producer_ids` the block of producer ids that the controller gave 
 A life of a broker is counted from its `BrokerStarted` to the end of its connection; the
 controller's epochs tell lives apart. The server learns of a `kill -9` from the kernel, which closes
 the connection, and of a broker that hangs or is cut off by its silence.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.control.link import FIRST_CONNECTION, LinkState, RemoteController
 from fairlead_kafka.broker.control.producer_ids import ProducerIds

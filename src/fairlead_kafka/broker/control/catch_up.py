@@ -32,8 +32,8 @@ Value = TypeVar("Value")
 
 
 def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
-    """Make `image` equal to `now`; what listeners are to hear. What is in both keeps its object:
-    those who hold one go on with it."""
+    """Make `image` equal to `now`, and return the changes for listeners. Topics and brokers in both
+    keep their objects, for other parts hold them."""
     configs_changed = _differing(image.broker_configs, now.broker_configs)
     groups_changed = _differing(image.group_configs, now.group_configs)
     brokers_changed = _differing(image.brokers, now.brokers)
@@ -57,7 +57,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
 
 
 def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
-    """Copy ACLs, SCRAM credentials and client quotas to `image`; what changed is returned."""
+    """Copy ACLs, SCRAM credentials and client quotas to `image`, and return the changes."""
     added = tuple(each for each in now.acls if each not in image.acls)
     removed = tuple(each for each in image.acls if each not in now.acls)
     changes: list[Change] = [AclsChanged(added, removed)] if added or removed else []
@@ -72,7 +72,7 @@ def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
 
 
 def _become(old: dict[Key, Value], new: Mapping[Key, Value]) -> None:
-    """Fill a dictionary that others hold with what another has."""
+    """Replace the content of the dictionary `old`, which other parts hold, by that of `new`."""
     old.clear()
     old.update(new)
 

@@ -102,7 +102,8 @@ Joined = Callable[[FairleadError | None], None]
 
 
 class RemoteController(ClusterView):
-    """The view of a broker that lives in another process than the controller. `token` lets it in."""
+    """A broker's view of the cluster, when the controller is in another process. `token` proves to
+    the controller that the broker belongs to the cluster."""
 
     def __init__(self, settings: Settings, host: str, port: int, token: str) -> None:
         super().__init__(settings)
@@ -138,14 +139,14 @@ class RemoteController(ClusterView):
     # --- For the broker
 
     def attach(self, broker: Attached, joined: Joined) -> None:
-        """Connect, and go on doing so; joined(None) each time the image is up to date again,
-        joined(error) if it never will be."""
+        """Connect to the controller, and again after each loss; joined(None) each time the image is
+        up to date again, joined(error) if it never will be."""
         self._broker, self._joined = broker, joined
         self._fire(Trigger.ATTACHED)
         self._connect()
 
     def detach(self, node_id: int) -> None:
-        """End the link: the controller sees it, and takes the broker for gone."""
+        """End the link; the controller then counts the broker as gone."""
         linked = self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING)
         self._fire(Trigger.DETACHED)
         self._set_timer(None)
@@ -184,8 +185,8 @@ class RemoteController(ClusterView):
         self._send(Kind.DECIDE, plain.dump([self._number, decision], self))
 
     def cut(self, cut: bool) -> None:
-        """Let nothing through in either direction, as a network that is down; or let it through
-        again."""
+        """Let nothing through in either direction, as a network that is down, or (`cut` False) let
+        everything through again."""
         if (
             self._cut
             and not cut
@@ -195,7 +196,8 @@ class RemoteController(ClusterView):
         self._cut = cut
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
-        """Take an event of a connection to the controller; nothing if the link is over, or cut."""
+        """Handle an event of a connection to the controller; does nothing if the link has ended or
+        is cut."""
         if (
             event.connection != self._connection
             or self._cut
@@ -278,7 +280,7 @@ class RemoteController(ClusterView):
         self._set_timer(self._settings["broker.heartbeat.interval.ms"], self._beat)
 
     def _beat(self) -> None:
-        """Say that the broker is there, and look whether the controller is."""
+        """Send a heartbeat to the controller, and check that one has come from it."""
         self._expire()
         silent_ns = self._broker.now_ns - self._heard_ns
         if silent_ns >= ms_to_ns(self._settings["broker.session.timeout.ms"]):

@@ -1,8 +1,8 @@
 """Decisions and their results as JSON, and back: what crosses between a broker and the controller.
 
 Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key
-that says what it is. Only decisions, the named tuples and enums of the controller's own modules and of ACLs
-can be named, so whatever arrives, nothing else is built from it.
+that says what it is. Only decisions, the named tuples and enums of the controller's own modules and
+of ACLs can be named, so whatever arrives, nothing else is built from it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _PLAIN = (str, int, float, type(None))
 
 
 def dump(value: object, view: ClusterView) -> bytes:
-    """Bytes of a decision or a result; a topic that `view` has is only named, for the other side
-    has it as well. TypeError if not plain."""
+    """Bytes of a decision or a result; a topic that `view` has is written by its id alone, for the
+    other side has it too. TypeError for a value that is not plain data."""
     return json.dumps(_out(value, view), separators=(",", ":")).encode()
 
 

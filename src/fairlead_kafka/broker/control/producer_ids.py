@@ -12,11 +12,9 @@ OnAvailable = Callable[[BrokerError | None], None]
 
 
 class ProducerIds:
-    """Ids that nobody else has. Callers wait together for a block, and are served in the order in
-    which they came.
-
-    `bind` is the broker's: what one caller raises is its own affair, and the next one is served.
-    """
+    """Gives producer ids out of blocks that this broker alone has. Callers wait together for a
+    block, and are served in the order in which they came. `bind` is the broker's, which keeps an
+    exception of one caller from the next one."""
 
     def __init__(
         self, controller: ClusterView, node_id: int, bind: Callable[[OnAvailable], OnAvailable]
@@ -35,7 +33,7 @@ class ProducerIds:
         self._serve()
 
     def take(self) -> int:
-        """An id; only within a call of `when_available`, and one per call."""
+        """The next producer id; only within a call of `when_available`, and one per call."""
         if self._first == self._stop:
             raise AssertionError("a producer id is taken only when one is at hand")
         self._first += 1

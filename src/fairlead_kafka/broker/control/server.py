@@ -1,13 +1,13 @@
 """The controller as a machine of its own: brokers of other processes join it, follow its decisions
 and have theirs made.
 
-    accepted ──join──▶ member ──BrokerStarted──▶ alive in the image ──connection lost, or silent too long──▶ gone
+    accepted ──join──▶ member ──BrokerStarted──▶ alive ──connection lost, or silent──▶ fenced
         └──wrong token, or silent──▶ closed
 
 A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once;
 one that hangs, or is cut off, when it has said nothing for `broker.session.timeout.ms`. It is
 fenced by then, and if it lives it joins and starts again.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ R = TypeVar("R")
 
 
 class OpenController(NamedTuple):
-    """Operation: listen for brokers; resolved with the port."""
+    """Operation: listen for brokers; answered with the port."""
 
     completion: Completion[int]
 
 
 class Decide(NamedTuple, Generic[R]):
-    """Operation of the launcher: have a decision made; resolved with its result."""
+    """Operation of the launcher: have the controller make a decision; answered with its result."""
 
     decision: Decision[R]
     completion: Completion[R]
@@ -85,11 +85,11 @@ class ControllerServer:
     # --- The machine protocol
 
     def receive(self, event: Event) -> None:
-        """Queue an event."""
+        """Queue an event for the next step."""
         self._inbox.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Serve what arrived, and drop members that have been silent for too long."""
+        """Serve the events that arrived, and drop members that have been silent for too long."""
         self._now_ns = now_ns
         self._controller.tick(now_ns)
         for _ in range(len(self._inbox)):
@@ -106,13 +106,15 @@ class ControllerServer:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """When the next member has been silent for too long, or the controller has something to do."""
+        """Monotonic time, ns, at which the next member has been silent for too long, or the
+        controller has something to do; None: neither."""
         deadlines = [member.heard_ns + self._patience_ns() for member in self._members.values()]
         due_ns = self._controller.deadline_ns()
         return min(deadlines if due_ns is None else [*deadlines, due_ns], default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The controller has ended: every operation that waits for it fails with `error`."""
+        """Fail every operation that waits with `error`: the host will not step the controller any
+        more."""
         self._unfollow()
         waiting = [self._opening, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
         return [Resolve(operation.completion, None, error) for operation in waiting if operation is not None]

@@ -10,7 +10,7 @@ brokers) hear of each change after the image has it.
 
     decision ─▶ Controller ─▶ check ─▶ records ─▶ append(line) ─▶ apply(image, record) ─▶ listeners
                                BrokerError             ├─ on start: decode_log ─▶ apply ─┘
-                                                       └─ followers: the same line, applied to copies
+                                                       └─ followers: the same line, to their copies
 
 A line is whole or not there (its CRC says), so a topic never exists by halves. A torn last line was
 never acknowledged and is cut; damage before the end is refused. A snapshot of the image takes the
@@ -29,14 +29,18 @@ a restart the last leader leads again: it has what any replica has.
 There is one controller, not a quorum: an object that the brokers of one thread call directly, and
 that `broker.control` brings to others.
 
-| who | what | |---|---| | `image`, `fold`, `packed`, `log`, `older` | the data and its changes;
-records; partitions as columns; bytes; records of release 0.1 | | `view`, `journal`, `controller` |
-reading; writing; the methods that decide | | `decisions` | what brokers may ask for | | `topics`,
-`placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be
-called; KIP-578 | | `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive,
-who leads, who is in sync, who moves | | `client_quotas`, `mutations` | what clients may use
-(KIP-546), and how many partitions they may create and delete (KIP-599) | | `configs` | where a
-value comes from and what may be set | | `acls` | who may do what |
+- `image`, `fold`: the data, and the function that applies a record to it. `packed`: partitions as
+  columns.
+- `log`: records as bytes. `older`: records of release 0.1.
+- `view`, `journal`, `controller`: reading, writing, and the methods that decide.
+- `decisions`: what brokers may ask for.
+- `topics`, `placement`, `names`, `limits`: topics are created, grow and are deleted; which brokers
+  get a new partition; valid names of topics; limits on partitions (KIP-578).
+- `brokers`, `elections`, `leadership`, `in_sync`, `reassignment`: brokers that are alive, leaders,
+  replicas in sync, replicas on the move.
+- `client_quotas`, `mutations`: quotas of clients (KIP-546), and of the partitions that they may
+  create and delete (KIP-599).
+- `configs`: where a value comes from and what may be set. `acls`: access control lists.
 
 30,000 partitions with three replicas are created, or change their leaders, in some 0.1 s: records
 hold partitions as columns, and the image holds seven fields of each, whose tuples are shared.

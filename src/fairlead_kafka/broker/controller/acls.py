@@ -31,7 +31,7 @@ class Acls:
         self._journal = journal
 
     def create(self, bindings: Sequence[AclBinding]) -> list[BrokerError | None]:
-        """Create ACLs, in one decision; for each None, or why it cannot be (INVALID_REQUEST)."""
+        """Create ACLs, in one decision; for each None, or the error INVALID_REQUEST."""
         errors = [check_new(binding) for binding in bindings]
         there = self._journal.image.acls
         new = dict.fromkeys(
@@ -42,7 +42,7 @@ class Acls:
         return errors
 
     def delete(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
-        """Delete ACLs, in one decision. For each filter the ACLs that fit it, also those that
+        """Delete ACLs, in one decision. For each filter the ACLs that match it, also those that
         another filter took, or the error INVALID_REQUEST."""
         results: list[list[AclBinding] | BrokerError] = []
         gone: dict[AclBinding, None] = {}
@@ -69,8 +69,8 @@ class Acls:
 
 
 def check_new(binding: AclBinding) -> BrokerError | None:
-    """The error INVALID_REQUEST for an ACL that cannot be, with what is wrong; None: it can be.
-    Operations that its resource has not may be given, as in Kafka."""
+    """The error INVALID_REQUEST for an invalid ACL, with what is wrong; None: it is valid. An
+    operation that the type of resource does not have is allowed, as in Kafka."""
     kind, name = binding.resource_type, binding.resource_name
     wrong = None
     if kind in (AclResourceType.UNKNOWN, AclResourceType.ANY):
@@ -103,7 +103,7 @@ def check_filter(wanted: AclFilter) -> BrokerError | None:
 
 
 def matches(wanted: AclFilter, binding: AclBinding) -> bool:
-    """Whether an ACL fits a filter."""
+    """True if an ACL matches a filter."""
     return (
         wanted.resource_type in (AclResourceType.ANY, binding.resource_type)
         and _has_name(wanted, binding)
@@ -115,9 +115,9 @@ def matches(wanted: AclFilter, binding: AclBinding) -> bool:
 
 
 def _has_name(wanted: AclFilter, binding: AclBinding) -> bool:
-    """Whether an ACL's pattern fits a filter's pattern type and name (None: any).
+    """True if an ACL's pattern matches a filter's pattern type and name (None: any).
 
-    With MATCH the ACL's pattern must match the name; else both names must be equal.
+    With MATCH the ACL's pattern must apply to the name; else both names must be equal.
     """
     kind, name = wanted.pattern_type, wanted.resource_name
     if kind not in (AclPatternType.ANY, AclPatternType.MATCH, binding.pattern_type):

@@ -1,13 +1,14 @@
 """Brokers come and go: registration, and what becomes of the partitions that a broker leads or
 holds in sync.
 
-| state | leads, in sync | how it comes about | |---|---|---| | awaited | in sync as before; where
-it leads nobody does | it was there when the controller itself ended, and has not come back yet | |
-fenced | no; in sync only where nobody else is | stopped, lost, or awaited for
-`broker.session.timeout.ms` | | alive | yes | it started | | stopping | leads only what nobody else
-can | it asked to leave in good order; fenced when it is gone | | disk failed | leads only what
-nobody else can; in sync only where nobody else is | it says so, and says so when its disk works
-again |
+- awaited: it was alive when the controller itself ended, and has not come back yet. It is in sync
+  as before; its partitions have no leader.
+- fenced: it stopped, was lost, or was awaited for `broker.session.timeout.ms`. It leads nothing,
+  and is in sync only where no other replica is.
+- alive: it started. It leads, and is in sync.
+- stopping: it asked to leave in good order, and will be fenced. It leads only where no other can.
+- disk failed: it reported that it cannot write, and will report when it can. It leads only where no
+  other can, and is in sync only where no other is.
 
 A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who
 leads then, and which replicas are in sync, changes only once it is written: until then they wait,
@@ -47,7 +48,8 @@ TRY_AGAIN_MS = 1000
 
 
 class Brokers:
-    """Decides what follows when a broker starts, leaves or is lost."""
+    """Decides on the partitions' leaders and replicas in sync when a broker starts, stops or is
+    lost."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -77,8 +79,9 @@ class Brokers:
     # --- Coming and going
 
     def started(self, node: Node, endpoints: Mapping[str, tuple[str, int]]) -> int:
-        """Note that a broker listens, and have it lead where nobody does and it is in sync. Returns
-        its new epoch. An earlier life of it that nobody saw end ends first."""
+        """Note that a broker listens, and make it leader of partitions without one in which it is
+        in sync. Returns its new broker epoch. If it was known as alive, its earlier life ends
+        first."""
         self.stopped(node.node_id)
         awaited = self._journal.awaited
         awaited.discard(node.node_id)
@@ -91,20 +94,17 @@ class Brokers:
         return broker.epoch
 
     def stopping(self, node_id: int) -> None:
-        """Begin a controlled shutdown: what the broker leads and others hold goes to them, while it
-        still serves."""
+        """Begin a controlled shutdown: other brokers become leaders of the partitions that the
+        broker leads, where they can, while it still serves."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive or broker.stopping:
             return
         self._resign(replace(broker, stopping=True))
 
     def disk_reported(self, node_id: int, epoch: int, works: bool) -> None:
-        """Note that a broker's disk takes nothing any more, or takes all again (`works`).
-        BrokerError as in `check_epoch`.
-
-        Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this
-        one goes on serving what it has.
-        """
+        """Note that writes to a broker's disk fail, or succeed again (`works`). BrokerError as in
+        `check_epoch`. Kafka's counterpart is a log directory failure; but a broker of Kafka with
+        one log directory ends then, and this one goes on serving reads."""
         broker = self.check_epoch(node_id, epoch)
         if not broker.alive or broker.disk_failed is not works:
             return
@@ -116,14 +116,15 @@ class Brokers:
         self._journal.commit([broker_record(replace(broker, disk_failed=False)), *changed_records(changes)])
 
     def _resign(self, broker: BrokerInfo) -> None:
-        """Move what the broker leads, or holds in sync, to others that are in sync, if any."""
+        """Take a broker off the leaders and replicas in sync of its partitions, where others are in
+        sync."""
         node_id, electorate = broker.node.node_id, self.electorate()
         electorate = replace(electorate, eligible=frozenset(electorate.eligible) - {node_id})
         self._leave(node_id, electorate, broker_record(broker), unclean=False)
 
     def stopped(self, node_id: int) -> None:
-        """Called when the broker is gone: what it led goes to the next replica in sync that is
-        alive, or has no leader until it is back."""
+        """Called when the broker has ended: the partitions that it led are led by the next replica
+        in sync that is alive, or by none until it is back."""
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive:
             return
@@ -137,8 +138,8 @@ class Brokers:
     # --- Waiting after a restart
 
     def tick(self, now_ns: int) -> None:
-        """Give up brokers that did not come back after a restart of the controller, and decide what
-        could not be written before."""
+        """Count brokers as stopped that did not come back after a restart of the controller, and
+        make decisions again that could not be written before."""
         if not self._journal.awaited:
             self._awaiting_since_ns = None
         elif self._awaiting_since_ns is None:
@@ -226,7 +227,7 @@ class Brokers:
     def changes(self, decide: Decide) -> Iterator[ChangedPartition]:
         """Yield what `decide` makes of each partition that it changes.
 
-        It is asked once for all of a topic that look alike; epochs play no part, they only grow.
+        `decide` is called once for all partitions of a topic that are equal but for their epochs.
         """
         for topic in self._image.topics.values():
             unclean = self.unclean(topic)

@@ -43,8 +43,8 @@ class QuotaAlterations:
         self._journal = journal
 
     def alter(self, alterations: Sequence[QuotaAlteration], validate_only: bool) -> list[BrokerError | None]:
-        """Set and remove quotas, in one decision; for each entity None, or why nothing of it was
-        done."""
+        """Set and remove quotas, in one decision; for each entity None, or the error for which none
+        of its alterations was made."""
         results: list[BrokerError | None] = []
         records: list[MetadataRecord] = []
         for alteration in alterations:
@@ -67,8 +67,8 @@ class QuotaAlterations:
 
 
 def checked_entity(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
-    """The entity of these parts, in order. BrokerError(INVALID_REQUEST) for what no quota can be
-    for."""
+    """The entity of these parts, in order. BrokerError(INVALID_REQUEST) for an entity that cannot
+    have quotas."""
     types = [kind for kind, _ in parts]
     if not types:
         raise _refused("an entity needs a user, a client-id or an ip")
@@ -94,8 +94,8 @@ def checked_entity(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
 def _checked_values(
     entity: QuotaEntity, values: Sequence[tuple[str, float | None]]
 ) -> dict[str, float | None]:
-    """Quotas by key; None: to be removed. BrokerError(INVALID_REQUEST) for a key or a value that
-    cannot be."""
+    """Quotas by key; None: to be removed. BrokerError(INVALID_REQUEST) for an invalid key or
+    value."""
     keys = _IP_KEYS if entity[0][0] == IP else _CLIENT_KEYS
     checked: dict[str, float | None] = {}
     for key, value in values:

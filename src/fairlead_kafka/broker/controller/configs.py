@@ -95,10 +95,8 @@ _NO_TOPIC = ""
 
 
 class Configs:
-    """The settings that an image's configs amount to.
-
-    Parsed settings are kept until something below them changes.
-    """
+    """The settings of brokers, topics and groups, parsed from an image's configs. They are kept
+    until a config that they depend on changes."""
 
     def __init__(self, image: ClusterImage, static: Settings) -> None:
         self._image = image
@@ -107,7 +105,8 @@ class Configs:
         self._topics: dict[str, dict[str, Settings]] = {}
 
     def forget(self, topic: str | None = None) -> None:
-        """Called when the configs of `topic`, or of brokers and thereby of everything, changed."""
+        """Called when the configs of `topic` changed, or (None) those of brokers, on which all
+        settings depend."""
         if topic is not None:
             self._topics.pop(topic, None)
             return
@@ -136,8 +135,8 @@ class Configs:
         return settings
 
     def describe_broker(self, name: str, given: Mapping[str, str] | None = None) -> list[DescribedConfig]:
-        """Every key of scope "broker", by name; unlisted ones where they are set. `given` has values
-        that the broker itself knows."""
+        """Every key of scope "broker", by name; unlisted keys only if they are set. `given` has
+        values that the broker itself knows."""
         known = {**self._broker_values(name), **(given or {})}
         return [
             _described(key, self._all_broker_synonyms(key.name, name, known), not key.dynamic)
@@ -218,8 +217,8 @@ class Configs:
         return self._image.broker_configs.get(name, {})
 
     def _all_broker_synonyms(self, key_name: str, name: str, given: Mapping[str, str]) -> list[ConfigSynonym]:
-        """The synonyms of a key, and behind a value of its own those of the coarser keys that would
-        count without it."""
+        """The synonyms of a key, and, behind them, those of the coarser keys (hours for ms) that
+        would count without it."""
         own = self._broker_synonyms(key_name, name, given)
         if own[0].source is ConfigSource.DEFAULT or name == CLUSTER_WIDE:
             return own
@@ -275,7 +274,8 @@ def _described(key: ConfigKey, synonyms: list[ConfigSynonym], read_only: bool) -
 
 
 def topic_overrides(internal: bool, configs: Mapping[str, str]) -> dict[str, object]:
-    """A topic's own configs, parsed. An internal topic may be marked compact, which others may not."""
+    """A topic's own configs, parsed. An internal topic may be marked compact, which others may
+    not."""
     own = dict(configs)
     policy = own.pop("cleanup.policy", None) if internal else None
     return _parsed("topic", own) | ({} if policy is None else {"cleanup.policy": (policy,)})
@@ -287,8 +287,8 @@ def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, object]:
 
 
 def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
-    """The configs of a topic to be created, if they are all right; BrokerError(INVALID_CONFIG) that
-    says all that is wrong."""
+    """The configs of a topic to be created. BrokerError(INVALID_CONFIG), which says all that is
+    wrong, if one is invalid."""
     if not configs:
         return {}
     missing = [key for key, value in configs.items() if value is None]
@@ -308,7 +308,7 @@ def alter(
     """`current` after `alterations` (KIP-339); lists that `current` lacks start from `inherited`.
 
     Raises BrokerError: INVALID_REQUEST for a key named twice or a value missing, INVALID_CONFIG for
-    what the table refuses.
+    an invalid key or value.
     """
     keys = [alteration.key for alteration in alterations]
     twice = sorted({key for key in keys if keys.count(key) > 1})
@@ -365,7 +365,8 @@ def _check(scope: str, configs: Mapping[str, str]) -> None:
 
 
 def _wrong(scope: str, name: str, value: str) -> str | None:
-    """Words, beginning as Kafka's do, about a config that is wrong; None: it is right."""
+    """The message for an invalid config, which begins as Kafka's does; None if the config is
+    valid."""
     try:
         BROKER_CONFIGS.parse(scope, {name: value})
     except ConfigError as error:
@@ -380,8 +381,8 @@ def _wrong(scope: str, name: str, value: str) -> str | None:
 
 
 def contradiction(settings: Settings) -> str | None:
-    """Words about two settings of a topic that cannot go together (Kafka's
-    `LogConfig.validateValues`); None: all can."""
+    """The message for two settings of a topic that contradict each other (Kafka's
+    `LogConfig.validateValues`); None if none do."""
     least, most = settings.integer(_LEAST_LAG), settings.integer(_MOST_LAG)
     if least > most:
         return f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
@@ -389,11 +390,8 @@ def contradiction(settings: Settings) -> str | None:
 
 
 def _check_known(scope: str, key: str) -> None:
-    """Refuse to delete a key that is not known, with INVALID_CONFIG.
-
-    A key that Kafka has and this release has not passes: it is never set, but
-    kafka-reassign-partitions deletes some, for its throttles.
-    """
+    """Raise BrokerError INVALID_CONFIG for a key to delete that is unknown. A key that only Kafka
+    has passes: it is never set, but kafka-reassign-partitions deletes some, for its throttles."""
     known = BROKER_CONFIGS.keys.get(key)
     refused = any(
         key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported
@@ -413,7 +411,8 @@ def _check_dynamic(scope: str, changed: Iterable[str]) -> None:
 
 
 def check_cluster_wide(alterations: Sequence[ConfigAlteration]) -> None:
-    """Refuse what can be set for one broker alone, with INVALID_REQUEST."""
+    """Raise BrokerError INVALID_REQUEST if a key is altered for all brokers that can be set for
+    single ones alone."""
     known = (BROKER_CONFIGS.keys.get(one.key) for one in alterations)
     single = sorted(key.name for key in known if key is not None and key.dynamic and key.per_broker)
     if single:
@@ -444,8 +443,8 @@ def alter_topic(
 def alter_group(
     group_id: str, current: Mapping[str, str], configs: Configs, alterations: Sequence[ConfigAlteration]
 ) -> dict[str, str]:
-    """A group's own configs after `alterations`: `alter`, and INVALID_CONFIG for what lies outside of
-    the broker's bounds, or for sessions that end between two heartbeats."""
+    """A group's own configs after `alterations`: `alter`, and BrokerError INVALID_CONFIG for a
+    value outside of the broker's bounds, or for sessions that end between two heartbeats."""
     if not group_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     settings = configs.group_settings(group_id)

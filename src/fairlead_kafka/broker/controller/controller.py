@@ -1,4 +1,5 @@
-"""The controller: the only one who changes the cluster's metadata. See the package for the theory."""
+"""The controller: the only one who changes the cluster's metadata. See the package for the
+theory."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ _UNCLEAN = "unclean.leader.election.enable"
 
 
 class Controller(ClusterView):
-    """The controller, one per cluster: a method for each decision. `append` and `replace` write the
-    metadata log, see `Journal`.
+    """The controller, of which a cluster has one: it alone changes the metadata, by a method for
+    each kind of decision. `append` and `replace` write the metadata log, see `Journal`.
 
     All methods that change something raise `BrokerError` with Kafka's code, and change nothing
     then.
@@ -125,27 +126,27 @@ class Controller(ClusterView):
     # --- The log of metadata
 
     def replay(self, data: bytes) -> int:
-        """Rebuild the image from a metadata log, before any broker starts; how many bytes of it are
-        sound. See `Journal.replay`."""
+        """Rebuild the image from a metadata log, before any broker starts; returns how many of its
+        bytes are valid. See `Journal.replay`."""
         return self.journal.replay(data)
 
     def snapshot(self) -> bytes:
-        """A metadata log that replays to this image and holds nothing else."""
+        """A metadata log that replays to this image and has no other records."""
         return self.journal.snapshot()
 
     def follow(self, follower: Callable[[bytes], None]) -> Callable[[], None]:
-        """Have `follower` called with the line of every decision, in order; the function returned
-        ends it."""
+        """Have `follower` called with the line of every decision, in order; the function that is
+        returned ends that."""
         return self.journal.follow(follower)
 
     # --- For brokers of this thread
 
     def detach(self, node_id: int) -> None:
-        """Note that a broker of this thread is gone."""
+        """Note that a broker, which is hosted by the controller's own thread, has ended."""
         self.broker_stopped(node_id)
 
     def note(self, change: Change | None) -> None:
-        """Keep what is derived from the image up to date."""
+        """Update the state that is derived from the image, after `change`."""
         super().note(change)
         self._topics.note(change)
         self.limits.note(change)
@@ -158,39 +159,40 @@ class Controller(ClusterView):
         self._leadership.tick(now_ns)
 
     def deadline_ns(self) -> int | None:
-        """When `tick` is to be called next; None: it has not been called yet."""
+        """Monotonic time, ns, at which `tick` is to be called next; None: not yet known, for it was
+        never called."""
         deadlines = (self._brokers.deadline_ns(), self._leadership.deadline_ns())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # --- Brokers, leaders and replicas
 
     def broker_started(self, node: Node, endpoints: Mapping[str, tuple[str, int]] | None = None) -> int:
-        """Note that a broker listens. Returns its epoch, by which this life of it is known from now
+        """Note that a broker listens. Returns its epoch, which identifies this run of it from now
         on."""
         return self._brokers.started(node, endpoints or {})
 
     def await_brokers(self, node_ids: Iterable[int]) -> None:
         """Expect brokers that are about to start: decisions that concern all brokers wait for them,
-        for one session time-out at most."""
+        for one broker session time-out at most."""
         self.journal.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:
-        """Begin a controlled shutdown: move what the broker leads to others. Nothing if it is not
-        alive."""
+        """Begin a controlled shutdown: move leadership of the broker's partitions to others. Does
+        nothing if it is not alive."""
         self._brokers.stopping(node_id)
 
     def broker_stopped(self, node_id: int) -> None:
-        """Called when the broker is gone. Nothing if that is known."""
+        """Called when the broker has ended. Does nothing if that is known."""
         self._brokers.stopped(node_id)
 
     def disk_reported(self, node_id: int, broker_epoch: int, works: bool) -> None:
-        """Called when the broker's disk fails, and others are to lead; or it works again.
-        BrokerError(STALE_BROKER_EPOCH)."""
+        """Called when the broker's disk fails, so that others are to lead its partitions, or works
+        again. BrokerError(STALE_BROKER_EPOCH)."""
         self._brokers.disk_reported(node_id, broker_epoch, works)
 
     def cluster_stopping(self) -> None:
-        """Called when all brokers are about to stop: one that leaves from now on leaves its
-        partitions as they are, to find them so when it is back."""
+        """Called when all brokers are about to stop: the partitions of a broker that stops from now
+        on stay as they are, and are the same when it is back."""
         self._brokers.all_stopping = True
 
     def alter_partitions(
@@ -203,19 +205,19 @@ class Controller(ClusterView):
     def elect_leaders(
         self, election: int, partitions: Sequence[Named] | None
     ) -> list[tuple[str, int, BrokerError | None]]:
-        """Hold elections; per partition None, or why not. `partitions` None: all, and only those
-        that needed one are told."""
+        """Hold elections; per partition None, or the error. `partitions` None: all partitions; only
+        those that needed an election are returned."""
         return self._leadership.elect(election, partitions)
 
     def alter_reassignments(
         self, wanted: Sequence[Reassignment], may_change_factor: bool = True
     ) -> list[BrokerError | None]:
-        """Begin, change or cancel moves of partitions to other brokers; for each None, or why it
-        cannot be."""
+        """Begin, change or cancel moves of partitions to other brokers; for each None, or the
+        error."""
         return self._reassignments.alter(wanted, may_change_factor)
 
     def allocate_producer_ids(self, node_id: int) -> range:
-        """A block of producer ids that no other broker, and none before a restart, is given."""
+        """A block of producer ids that no other broker gets, also after a restart."""
         if node_id not in self.image.brokers:
             raise BrokerError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster"
@@ -227,8 +229,8 @@ class Controller(ClusterView):
     def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], validate_only: bool = False
     ) -> list[BrokerError | None]:
-        """Set and remove client quotas (KIP-546), in one decision; for each entity None, or why
-        nothing of it was done."""
+        """Set and remove client quotas (KIP-546), in one decision; for each entity None, or the
+        error for which none of its alterations was made."""
         return self._quotas.alter(alterations, validate_only)
 
     def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
@@ -240,8 +242,8 @@ class Controller(ClusterView):
     def create_topics(
         self, wanted: Sequence[NewTopic], validate_only: bool = False
     ) -> list[TopicImage | BrokerError]:
-        """Create topics, in one decision; for each its image, or why it cannot be. With
-        `validate_only`, what they would be."""
+        """Create topics, in one decision; for each its image, or the error. With `validate_only`,
+        the images that they would have."""
         return self._topics.create(wanted, validate_only)
 
     def create_topic(
@@ -253,7 +255,8 @@ class Controller(ClusterView):
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> TopicImage:
-        """Create one topic; -1 means num.partitions and default.replication.factor."""
+        """Create one topic; -1 means num.partitions and default.replication.factor. Returns its
+        image."""
         (result,) = self.create_topics(
             [NewTopic(name, partitions, replication_factor, assignments, configs or {})], validate_only
         )
@@ -262,25 +265,24 @@ class Controller(ClusterView):
         return result
 
     def create_internal_topic(self, name: str) -> TopicImage:
-        """One of INTERNAL_TOPICS, created if it is not there. BrokerError(INVALID_TOPIC_EXCEPTION)
-        for another name."""
+        """The image of one of INTERNAL_TOPICS, created if it does not exist.
+        BrokerError(INVALID_TOPIC_EXCEPTION) for another name."""
         return self._topics.create_internal(name)
 
     def create_offsets_topic(self) -> TopicImage:
-        """The topic that keeps committed offsets, created if it is not there."""
+        """The image of the topic of committed offsets, created if it does not exist."""
         return self.create_internal_topic(OFFSETS_TOPIC)
 
     def create_transactions_topic(self) -> TopicImage:
-        """The topic that keeps transactions, created if it is not there."""
+        """The image of the topic of transactions' state, created if it does not exist."""
         return self.create_internal_topic(TRANSACTIONS_TOPIC)
 
     def delete_topics(self, topics: Sequence[str | UUID]) -> list[TopicImage | BrokerError]:
-        """Delete topics by name or id, in one decision; for each its last image, or why it cannot
-        be."""
+        """Delete topics by name or id, in one decision; for each its last image, or the error."""
         return self._topics.delete(topics)
 
     def delete_topic(self, topic: str | UUID) -> TopicImage:
-        """Delete one topic by name or id; its last image."""
+        """Delete one topic by name or id; returns its last image."""
         (result,) = self.delete_topics([topic])
         if isinstance(result, BrokerError):
             raise result
@@ -300,19 +302,20 @@ class Controller(ClusterView):
     # --- Who may come in
 
     def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
-        """Set and delete SCRAM credentials; of one user all or none. For each None, or why its
-        user's cannot be."""
+        """Set and delete SCRAM credentials; of one user all or none. For each None, or the error of
+        its user's."""
         return self._credentials.alter(alterations)
 
     # --- Rights
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[BrokerError | None]:
-        """Create ACLs, in one decision; for each None, or why it cannot be. One that is there
-        already stays as it is."""
+        """Create ACLs, in one decision; for each None, or the error. An ACL that exists already
+        stays as it is."""
         return self._acls.create(bindings)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
-        """Delete ACLs, in one decision; for each filter those that fit it, or why it is none."""
+        """Delete ACLs, in one decision; for each filter the ACLs that matched it, or the error of
+        an invalid filter."""
         return self._acls.delete(filters)
 
     # --- Configs
@@ -368,7 +371,7 @@ class Controller(ClusterView):
     def alter_group_configs(
         self, group_id: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
     ) -> None:
-        """Change a group's own configs, all or none; the group need not be there."""
+        """Change a group's own configs, all or none; the group need not exist."""
         current = self.image.group_configs.get(group_id, {})
         altered = alter_group(group_id, current, self.configs, alterations)
         changed = _changed(current, altered)

@@ -29,8 +29,8 @@ class Credentials:
         self._image = journal.image
 
     def alter(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
-        """Set and delete credentials; of a user all or none. For each alteration None, or why its
-        user's cannot be."""
+        """Set and delete credentials; of a user all or none. For each alteration None, or the error
+        of its user's."""
         twice = {
             key
             for key, count in Counter((each.user, each.mechanism) for each in alterations).items()
@@ -69,7 +69,7 @@ class Credentials:
 
 
 def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """The credential for a salted password (RFC 5802, 3); without keys if it is empty.
+    """The credential for a salted password (RFC 5802, 3); without keys if the password is empty.
 
     `mechanism` is one of SCRAM_MECHANISMS.
     """

@@ -36,8 +36,7 @@ class Decision(Generic[R_co]):
 
 
 class Spender(NamedTuple):
-    """The client for whom partitions are created or deleted, if there are quotas for that
-    (KIP-599)."""
+    """The client whose quota pays for creating and deleting partitions (KIP-599)."""
 
     user: str
     client_id: str | None
@@ -48,7 +47,7 @@ class Spender(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Charged(Decision[tuple[R | BrokerError, int]], Generic[R]):
     """A decision that is made in the name of a client, and charged to it. Result: that of the
-    decision, or its BrokerError; and for how many ms the client must be still."""
+    decision, or its BrokerError; and for how many milliseconds the client is throttled."""
 
     decision: Decision[R]
     spender: Spender
@@ -66,8 +65,8 @@ class NewTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics(Decision[list[TopicImage | BrokerError]]):
-    """Topics to be created. Result: for each its image, or the BrokerError that says why it cannot
-    be."""
+    """Decision: create topics. Result: for each its image, or the BrokerError for which it is not
+    created."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
@@ -75,23 +74,23 @@ class CreateTopics(Decision[list[TopicImage | BrokerError]]):
 
 @dataclass(frozen=True, slots=True)
 class CreateInternalTopic(Decision[TopicImage]):
-    """The topic `name` of INTERNAL_TOPICS, created if it is not there. Result: its image."""
+    """Decision: create the topic `name` of INTERNAL_TOPICS, unless it exists. Result: its image."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics(Decision[list[TopicImage | BrokerError]]):
-    """Topics by name or id. Result: for each its last image, or the BrokerError that says why it
-    cannot go."""
+    """Decision: delete topics, by name or id. Result: for each its last image, or the BrokerError
+    for which it is not deleted."""
 
     topics: Sequence[str | UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitions(Decision[None]):
-    """The topic `name` grows to so many partitions; `assignments` are the replicas of the new ones.
-    Result: None."""
+    """Decision: grow the topic `name` to `partitions` partitions in all; `assignments` are the
+    replicas of the new ones. Result: None."""
 
     name: str
     partitions: int
@@ -101,7 +100,7 @@ class CreatePartitions(Decision[None]):
 
 @dataclass(frozen=True, slots=True)
 class AlterTopicConfigs(Decision[None]):
-    """A topic's own configs, all alterations or none. Result: None."""
+    """Decision: change a topic's own configs, all alterations or none. Result: None."""
 
     name: str
     alterations: Sequence[ConfigAlteration]
@@ -110,8 +109,8 @@ class AlterTopicConfigs(Decision[None]):
 
 @dataclass(frozen=True, slots=True)
 class AlterBrokerConfigs(Decision[None]):
-    """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result:
-    None."""
+    """Decision: change the dynamic configs of a broker, or with CLUSTER_WIDE of all, all
+    alterations or none. Result: None."""
 
     name: str
     alterations: Sequence[ConfigAlteration]
@@ -120,8 +119,8 @@ class AlterBrokerConfigs(Decision[None]):
 
 @dataclass(frozen=True, slots=True)
 class AlterClientMetrics(Decision[None]):
-    """Configs of a subscription to clients' metrics (KIP-714), all alterations or none; a
-    subscription without configs is gone. Result: None."""
+    """Decision: change the configs of a subscription to clients' metrics (KIP-714), all alterations
+    or none. A subscription without configs does not exist. Result: None."""
 
     name: str
     alterations: Sequence[ConfigAlteration]
@@ -130,7 +129,7 @@ class AlterClientMetrics(Decision[None]):
 
 @dataclass(frozen=True, slots=True)
 class AlterGroupConfigs(Decision[None]):
-    """A group's own configs, all alterations or none. Result: None."""
+    """Decision: change a group's own configs, all alterations or none. Result: None."""
 
     name: str
     alterations: Sequence[ConfigAlteration]
@@ -138,8 +137,8 @@ class AlterGroupConfigs(Decision[None]):
 
 
 class QuotaAlteration(NamedTuple):
-    """Quotas of the entity of these (type, name or None for the default): (quota, value or None to
-    remove it)."""
+    """Changes of one entity's quotas. `entity`: (type, name or None for the default) pairs;
+    `values`: (quota, value or None to remove it) pairs."""
 
     entity: Sequence[tuple[str, str | None]]
     values: Sequence[tuple[str, float | None]]
@@ -147,8 +146,8 @@ class QuotaAlteration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotas(Decision[list[BrokerError | None]]):
-    """Quotas set and removed. Result: for each alteration None, or the BrokerError that says why
-    nothing of it was done."""
+    """Decision: set and remove quotas. Result: for each alteration None, or the BrokerError for
+    which none of its changes was made."""
 
     alterations: Sequence[QuotaAlteration]
     validate_only: bool = False
@@ -156,15 +155,15 @@ class AlterClientQuotas(Decision[list[BrokerError | None]]):
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds(Decision[tuple[int, int]]):
-    """A block of producer ids for a broker. Result: (first id, number of ids)."""
+    """Decision: give a broker a block of producer ids. Result: (first id, number of ids)."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStarted(Decision[int]):
-    """A broker listens, and takes part from now on: others find it at `node`, clients of a listener
-    at its end point. Result: its epoch."""
+    """Decision: a broker listens, and takes part from now on. Other brokers reach it at `node`,
+    clients of each listener at its end point. Result: its broker epoch."""
 
     node: Node
     endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -172,25 +171,24 @@ class BrokerStarted(Decision[int]):
 
 @dataclass(frozen=True, slots=True)
 class BrokerStopped(Decision[None]):
-    """A broker is gone. Result: None."""
+    """Decision: a broker has ended. Result: None."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStopping(Decision[None]):
-    """Controlled shutdown: a broker will stop, and what others can lead moves. Result: None."""
+    """Decision: a broker begins a controlled shutdown, and leadership moves to others where
+    possible. Result: None."""
 
     node_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class DiskReported(Decision[None]):
-    """A broker's disk takes nothing any more, and what others can lead is theirs; or it works
-    again. Result: None.
-
-    The error STALE_BROKER_EPOCH: it is in another life by now, of which this was not said.
-    """
+    """Decision: writes to a broker's disk fail, and leadership moves to others where possible; or
+    they succeed again (`works`). Result: None. The error STALE_BROKER_EPOCH: the broker was started
+    again since."""
 
     node_id: int
     broker_epoch: int
@@ -198,12 +196,9 @@ class DiskReported(Decision[None]):
 
 
 class ProposedIsr(NamedTuple):
-    """The replicas in sync of one partition, as its leader wants them.
-
-    `topic_id` in hexadecimal. The epochs are those of the image the leader acts on. `isr_epochs`:
-    the epochs of the brokers in `isr` as the leader knows them from their fetches (KIP-903), or
-    nothing.
-    """
+    """The replicas in sync of one partition, as its leader proposes them. `topic_id` is in
+    hexadecimal. The epochs are those of the leader's image. `isr_epochs`: the epochs of the brokers
+    in `isr` as the leader knows them from their fetches (KIP-903), or nothing."""
 
     topic_id: str
     partition: int
@@ -215,15 +210,13 @@ class ProposedIsr(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitions(Decision[list[int]]):
-    """Replicas in sync that leader `node_id`, in the life `broker_epoch`, proposes (Kafka's
-    AlterPartition). Result: per change a code.
-
-    0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image.
-    FENCED_LEADER_EPOCH: it leads no more. INVALID_UPDATE_VERSION: the partition changed meanwhile,
-    look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed disk, or in another
-    life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error
-    STALE_BROKER_EPOCH: nothing was taken.
-    """
+    """Decision: change replicas in sync as the leader `node_id`, at `broker_epoch`, proposes
+    (Kafka's AlterPartition). Result: an error code for each change. 0: accepted, or true already.
+    NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
+    INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a
+    replica is fenced, stopping, on a failed disk, or was started again. INVALID_REQUEST,
+    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error STALE_BROKER_EPOCH: nothing
+    was changed."""
 
     node_id: int
     broker_epoch: int
@@ -232,16 +225,16 @@ class AlterPartitions(Decision[list[int]]):
 
 @dataclass(frozen=True, slots=True)
 class ElectLeaders(Decision[list[tuple[str, int, BrokerError | None]]]):
-    """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result:
-    (topic, partition, BrokerError or None)."""
+    """Decision: elect leaders, by type (0 preferred, 1 unclean), of (topic, partition) pairs; None:
+    of all. Result: (topic, partition, BrokerError or None)."""
 
     election_type: int
     partitions: Sequence[tuple[str, int]] | None
 
 
 class Reassignment(NamedTuple):
-    """A partition and the brokers it is to be on, the preferred leader first; None: the move under
-    way is cancelled."""
+    """A partition and the brokers that are to have its replicas, the preferred leader first; None:
+    cancel the move under way."""
 
     topic: str
     partition: int
@@ -250,8 +243,8 @@ class Reassignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterReassignments(Decision[list[BrokerError | None]]):
-    """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer
-    replicas. Result: BrokerError or None each."""
+    """Decision: begin, change or cancel reassignments. `may_change_factor`: a reassignment may
+    change the number of replicas. Result: for each None or a BrokerError."""
 
     moves: Sequence[Reassignment]
     may_change_factor: bool = True
@@ -259,22 +252,23 @@ class AlterReassignments(Decision[list[BrokerError | None]]):
 
 @dataclass(frozen=True, slots=True)
 class CreateAcls(Decision[list[BrokerError | None]]):
-    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot
-    be."""
+    """Decision: create ACLs. Result: for each None, or the BrokerError for which it is not
+    created."""
 
     bindings: Sequence[AclBinding]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteAcls(Decision[list[list[AclBinding] | BrokerError]]):
-    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the
-    BrokerError that says why it is none."""
+    """Decision: delete all ACLs that match filters. Result: for each filter the list of those
+    deleted, or the BrokerError of an invalid filter."""
 
     filters: Sequence[AclFilter]
 
 
 class ScramAlteration(NamedTuple):
-    """A user's credential for a mechanism, by the protocol's number; None: it is deleted."""
+    """A user's credential for a mechanism, by the protocol's number; `credential` None: it is
+    deleted."""
 
     user: str
     mechanism: int
@@ -283,7 +277,7 @@ class ScramAlteration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlterScramCredentials(Decision[list[BrokerError | None]]):
-    """Changes of SCRAM credentials; of one user all or none. Result: for each None, or the
+    """Decision: change SCRAM credentials; of one user all or none. Result: for each None, or the
     BrokerError of its user."""
 
     alterations: Sequence[ScramAlteration]
@@ -308,7 +302,7 @@ class FeatureUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures(Decision[None]):
-    """Feature levels to be changed, all or none. Result: None."""
+    """Decision: change feature levels, all or none. Result: None."""
 
     updates: Sequence[FeatureUpdate]
     validate_only: bool = False

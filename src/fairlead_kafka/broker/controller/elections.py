@@ -1,12 +1,14 @@
 """Who leads a partition and who is in sync after a broker came or went: pure functions from one
 image of a partition to the next.
 
-| what happened | replicas in sync | leader | |---|---|---| | a broker leaves, others are in sync |
-without it | as before, or the first replica in sync that is eligible | | the last one in sync
-leaves | it alone: who comes back first must not be somebody with less | none, unless unclean
-election is on | | a broker comes | as before: it catches up first, then its leader asks for it |
-itself, if it is in sync and nobody leads | | nobody in sync is alive, unclean election is on | the
-new leader alone | the first eligible replica: what it lacks is lost |
+- A broker leaves and others are in sync: it is not in sync any more; the leader stays, or the first
+  replica that is in sync and eligible leads.
+- The last one in sync leaves: it alone stays in sync, so that no replica with less comes first;
+  there is no leader, unless unclean election is on.
+- A broker comes: the replicas in sync stay as they are (it catches up first, then its leader asks
+  for it); it leads if it is in sync and there is no leader.
+- No replica in sync is alive and unclean election is on: the first eligible replica leads and is in
+  sync alone; records that it lacks are lost.
 
 A new leader is a new leader epoch; every change is a new partition epoch (Kafka's
 `PartitionChangeBuilder`).
@@ -23,12 +25,9 @@ from fairlead_kafka.broker.controller.image import PartitionImage
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """Which brokers count. `alive` may go on leading; `eligible` may begin to (not those about to
-    stop).
-
-    `awaited` were alive when the controller itself ended and have not come back yet: nobody is put
-    in their place meanwhile.
-    """
+    """The brokers that count in elections. Those `alive` may go on leading; those `eligible` may
+    begin to (not those about to stop). Those `awaited` were alive when the controller itself ended,
+    and have not come back yet: no other leader is elected in their place meanwhile."""
 
     alive: Collection[int]
     eligible: Collection[int]
@@ -45,10 +44,11 @@ def changed(
     removing: tuple[int, ...] | None = None,
     new_reign: bool = False,
 ) -> PartitionImage | None:
-    """`before` with what is given, and the epochs that go with it; None if that changes nothing.
+    """The partition `before` with the fields that are given, and the epochs that follow from that;
+    None if nothing changes.
 
-    `new_reign`: a new leader epoch even under the same leader, so that replicas that are gone
-    cannot speak any more.
+    `new_reign`: a new leader epoch even under the same leader, so that requests of replicas that
+    left are fenced.
     """
     after = PartitionImage(
         before.replicas if replicas is None else replicas,
@@ -68,8 +68,8 @@ def changed(
 
 
 def grown(before: PartitionImage, change: PartitionImage) -> PartitionImage:
-    """`change`, decided for a partition that looks like `before` but has epochs of 0, with the
-    epochs that go with it here."""
+    """The partition `change`, which was decided for one like `before` with epochs of 0, with the
+    epochs that follow from those of `before`."""
     return PartitionImage(
         change.replicas,
         change.isr,
@@ -84,7 +84,7 @@ def grown(before: PartitionImage, change: PartitionImage) -> PartitionImage:
 def choose(replicas: Sequence[int], isr: Sequence[int], electorate: Electorate) -> int:
     """The leader: the first of the replicas that is in sync and eligible.
 
-    NO_LEADER if there is none, or while one before it, in sync, is awaited.
+    NO_LEADER if there is none, or while an earlier replica in sync is awaited.
     """
     for replica in replicas:
         if replica in isr and replica in electorate.eligible:
@@ -97,8 +97,8 @@ def choose(replicas: Sequence[int], isr: Sequence[int], electorate: Electorate) 
 def after_leaving(
     before: PartitionImage, leaving: int, electorate: Electorate, unclean: bool
 ) -> PartitionImage | None:
-    """The partition once broker `leaving` is not to lead it or be in sync; None if that changes
-    nothing."""
+    """The partition after the broker `leaving` was taken off its leader and replicas in sync; None
+    if that changes nothing."""
     isr = before.isr
     if leaving in isr and len(isr) > 1:
         isr = tuple(replica for replica in isr if replica != leaving)
@@ -108,18 +108,15 @@ def after_leaving(
 def after_coming(
     before: PartitionImage, electorate: Electorate, unclean: bool, last: int = NO_LEADER
 ) -> PartitionImage | None:
-    """The partition once a broker is there that was not: led, if nobody led it and somebody now
-    may; None if that changes nothing.
-
-    `last`: who led it before everybody went. It goes before the others in sync, for it may have
-    records that they had not got yet.
-    """
+    """The partition after a broker has started: with a leader, if it had none and one can be
+    elected now; None if nothing changes. `last`: the leader before all replicas were lost. It is
+    preferred to the others in sync, for it may have records that they had not fetched."""
     return None if before.leader != NO_LEADER else _elected(before, before.isr, electorate, unclean, last)
 
 
 def preferred(before: PartitionImage, electorate: Electorate) -> PartitionImage | None:
-    """The partition under its preferred leader, the first of its replicas; None if that one leads,
-    or cannot."""
+    """The partition under its preferred leader, the first of its replicas; None if that one leads
+    already, or cannot lead."""
     first = before.target_replicas[0]
     return changed(before, leader=first) if first in before.isr and first in electorate.eligible else None
 

@@ -23,7 +23,8 @@ SHARE_VERSION = "share.version"
 
 
 class Feature(NamedTuple):
-    """Levels of a feature: those that this release serves, and the one that a cluster begins with."""
+    """Levels of a feature: those that this release serves, and the one that a cluster begins
+    with."""
 
     lowest: int
     highest: int
@@ -60,8 +61,8 @@ class Features:
         self._image = journal.image
 
     def update(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
-        """Change levels, all or none; the last word counts for a feature that comes twice.
-        BrokerError INVALID_UPDATE_VERSION names the first that cannot be."""
+        """Change levels, all or none; for a feature that comes twice the last level counts.
+        BrokerError INVALID_UPDATE_VERSION names the first level that is not possible."""
         levels: dict[str, int] = {}
         for each in updates:
             _check(each, self._image)
@@ -91,7 +92,7 @@ def _check(update: FeatureUpdate, image: ClusterImage) -> None:
 
 
 def _refused(update: FeatureUpdate, why: str) -> BrokerError:
-    """The error of the whole request, in Kafka's words: its tools print them."""
+    """The error of the whole request, in Kafka's words, which its tools print."""
     text = f"Invalid update version {update.level} for feature {update.feature}. {why}"
     return BrokerError(
         ErrorCode.INVALID_UPDATE_VERSION,

@@ -4,19 +4,30 @@ alike.
 A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as
 columns (`packed`).
 
-| type | fields | |---|---| | cluster | cluster_id | | broker | node_id, host, port, rack, alive,
-epoch, stopping, disk_failed (not there: false), endpoints (listener: [host, port]) | | topic |
-topic_id, name, partitions (columns), configs | | topic_removed | topic_id | | partitions_added |
-topic_id, partitions (columns) | | leaders | topics: list of {topic_id, numbers, and columns}:
-leader or leader epoch changed | | partitions | likewise: replicas, those in sync or those on the
-move changed, under the same leader in the same epoch | | topic_configs | topic_id, configs (null:
-no longer set) | | broker_configs | name, configs (null: no longer set) | | group_configs | group,
-configs (null: no longer set) | | producer_ids | next | |
-acls | added, removed: lists of the fields of `AclBinding` | | scram_credential | mechanism, user,
-credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) | |
-client_quotas | entity: list of [type, name or null]; values (null: no longer set) | | features |
-levels (feature: level), epoch (not there: one more than before) | | client_metrics | name, configs
-(null: no longer set) | | log_end | offset: how many records the log had that a snapshot stands for |
+| type | fields |
+|---|---|
+| cluster | cluster_id |
+| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed, endpoints |
+| topic | topic_id, name, partitions (columns), configs |
+| topic_removed | topic_id |
+| partitions_added | topic_id, partitions (columns) |
+| leaders | topics: list of {topic_id, numbers, and columns} |
+| partitions | the same fields as leaders |
+| topic_configs | topic_id, configs (null: no longer set) |
+| broker_configs | name, configs (null: no longer set) |
+| group_configs | group, configs (null: no longer set) |
+| producer_ids | next |
+| acls | added, removed: lists of the fields of `AclBinding` |
+| scram_credential | mechanism, user, credential (null: deleted) |
+| client_quotas | entity: list of [type, name or null]; values (null: no longer set) |
+| features | levels (feature: level), epoch (missing: one more than before) |
+| client_metrics | name, configs (null: no longer set) |
+| log_end | offset: number of records of the log that a snapshot stands for |
+
+In a broker's record disk_failed may be missing (false); its endpoints are {listener: [host, port]}.
+A leaders record changes leaders or leader epochs. A partitions record changes replicas, those in
+sync or those on the move, under the same leader in the same epoch. A credential is [salt,
+stored_key, server_key in hexadecimal, iterations].
 """
 
 from __future__ import annotations
@@ -57,8 +68,8 @@ ChangedPartition = tuple[TopicImage, int, PartitionImage]
 
 
 def apply(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    """Write `record` into `image`; what listeners are to hear of it, if anything. KeyError for a
-    record that cannot be."""
+    """Apply `record` to `image`, and return the change for listeners, or None. KeyError for a
+    record that does not fit the image."""
     change = _APPLIERS[record["type"]](image, record)
     image.log_end += 1
     return change
@@ -90,12 +101,12 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
 
 
 def client_metrics_record(name: str, configs: Mapping[str, str | None]) -> MetadataRecord:
-    """The record of changes of a subscription to clients' metrics."""
+    """The record of new configs of a subscription to clients' metrics."""
     return {"type": "client_metrics", "name": name, "configs": dict(configs)}
 
 
 def broker_record(broker: BrokerInfo) -> MetadataRecord:
-    """The record of a broker as it is."""
+    """The record with the state of a broker."""
     node = broker.node
     return {
         "type": "broker",
@@ -112,7 +123,7 @@ def broker_record(broker: BrokerInfo) -> MetadataRecord:
 
 
 def topic_record(topic: TopicImage) -> MetadataRecord:
-    """The record of a topic as it is."""
+    """The record with the state of a topic."""
     return {
         "type": "topic",
         "topic_id": topic.topic_id.hex,
@@ -123,12 +134,12 @@ def topic_record(topic: TopicImage) -> MetadataRecord:
 
 
 def partitions_added_record(topic: TopicImage, partitions: list[PartitionImage]) -> MetadataRecord:
-    """The record of partitions that a topic gets after those it has."""
+    """The record of partitions that are added to a topic."""
     return {"type": "partitions_added", "topic_id": topic.topic_id.hex, "partitions": pack(partitions)}
 
 
 def acls_record(added: Iterable[AclBinding] = (), removed: Iterable[AclBinding] = ()) -> MetadataRecord:
-    """The record of rights that come and go."""
+    """The record of ACLs that are added and removed."""
     return {
         "type": "acls",
         "added": [list(each) for each in added],
@@ -137,7 +148,7 @@ def acls_record(added: Iterable[AclBinding] = (), removed: Iterable[AclBinding] 
 
 
 def scram_credential_record(mechanism: str, user: str, credential: ScramCredential | None) -> MetadataRecord:
-    """The record of what is kept of a user's password; None: nothing any more."""
+    """The record of a user's SCRAM credential; None: it is deleted."""
     kept = None
     if credential is not None:
         kept = [
@@ -150,7 +161,7 @@ def scram_credential_record(mechanism: str, user: str, credential: ScramCredenti
 
 
 def client_quotas_record(entity: QuotaEntity, values: Mapping[str, float | None]) -> MetadataRecord:
-    """The record of quotas that are set, or with None set no longer."""
+    """The record of quotas of an entity that are set, or, with None, removed."""
     return {"type": "client_quotas", "entity": [list(part) for part in entity], "values": dict(values)}
 
 
@@ -160,7 +171,8 @@ def features_record(levels: Mapping[str, int]) -> MetadataRecord:
 
 
 def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]:
-    """The records of partitions that change: those whose reign does in one, the others in another."""
+    """The records of partitions that change: one for those whose leader or leader epoch changes,
+    another for the others."""
     reigns: dict[UUID, list[tuple[int, PartitionImage]]] = {}
     others: dict[UUID, list[tuple[int, PartitionImage]]] = {}
     for topic, number, after in changes:

@@ -44,9 +44,9 @@ class BrokerInfo:
     `node` is where the other brokers find it; `endpoints` says for each listener where its clients
     do: (host, port).
 
-    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is
-    leaving in good order, and still serves. `disk_failed`: its log takes nothing at present, and it
-    serves what is there.
+    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is in a
+    controlled shutdown, and still serves. `disk_failed`: writes to its disk fail at present, and it
+    serves reads.
     """
 
     node: Node
@@ -57,8 +57,8 @@ class BrokerInfo:
     endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     def endpoint(self, listener: str) -> Node:
-        """The broker as clients of `listener` are told of it. All brokers of a cluster have the
-        same listeners."""
+        """The broker as clients of `listener` reach it. All brokers of a cluster have the same
+        listeners."""
         where = self.endpoints.get(listener)
         return self.node if where is None else Node(self.node.node_id, *where, self.node.rack)
 
@@ -79,9 +79,9 @@ class PartitionImage:
     """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica
     in sync is alive.
 
-    `leader_epoch` grows with each reign, `partition_epoch` with every change of leader, replicas or
-    replicas in sync. While it moves to other brokers `replicas` holds old and new ones, `adding`
-    those that must come into sync, `removing` those that go then (KIP-455).
+    `leader_epoch` grows with each new leader, `partition_epoch` with every change of leader,
+    replicas or replicas in sync. During a reassignment `replicas` has the old and the new ones,
+    `adding` those that must come into sync, `removing` those that are removed then (KIP-455).
     """
 
     replicas: tuple[int, ...]
@@ -94,7 +94,8 @@ class PartitionImage:
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
-        """The replicas when nothing is under way any more."""
+        """The replicas that the partition has once its reassignment is complete; without one, its
+        replicas."""
         return (
             tuple(replica for replica in self.replicas if replica not in self.removing)
             if self.removing
@@ -104,7 +105,7 @@ class PartitionImage:
 
 @dataclass(slots=True)
 class TopicImage:
-    """One topic; `partitions` by number; `configs` holds what was set on the topic itself, as text."""
+    """One topic; `partitions` by number; `configs` has the topic's own configs, as text."""
 
     name: str
     topic_id: UUID
@@ -125,8 +126,8 @@ class TopicImage:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """Everything the metadata log says. `broker_configs`: node id as text, or CLUSTER_WIDE, → key →
-    text."""
+    """The cluster's metadata, as the metadata log has it. `broker_configs`: node id as text, or
+    CLUSTER_WIDE, → key → text."""
 
     cluster_id: str = ""
     brokers: dict[int, BrokerInfo] = field(default_factory=dict)
@@ -164,7 +165,7 @@ class ClusterImage:
         return frozenset(node_id for node_id, broker in self.brokers.items() if broker.eligible)
 
     def next_broker_epoch(self) -> int:
-        """A number that no start of a broker had."""
+        """A broker epoch that no start of any broker had."""
         return 1 + max((broker.epoch for broker in self.brokers.values()), default=NO_BROKER_EPOCH)
 
     def controller_id(self) -> int:
@@ -198,22 +199,22 @@ class ClusterImage:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """A topic is there, with all its partitions and leaders."""
+    """Change: a topic was created, with all its partitions and leaders."""
 
     topic: TopicImage
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """A topic is gone; `topic` is its last image. A topic of the same name may come again with
-    another id."""
+    """Change: a topic was deleted; `topic` is its last image. A topic of the same name may be
+    created later, with another id."""
 
     topic: TopicImage
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """A topic grew: partitions from `first` on are new."""
+    """Change: a topic has more partitions; those from `first` on are new."""
 
     topic: TopicImage
     first: int
@@ -221,8 +222,8 @@ class PartitionsAdded:
 
 @dataclass(frozen=True, slots=True)
 class LeadersChanged:
-    """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in
-    sync; the image has them."""
+    """Change: leader or leader epoch of these partitions changed, and perhaps their replicas and
+    those in sync. The image has the new ones."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
 
@@ -235,37 +236,39 @@ class LeadersChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """Replicas, or those in sync, of these partitions changed, with the same leader in the same
-    epoch; the image has them."""
+    """Change: replicas, or those in sync, of these partitions changed, with the same leader in the
+    same epoch. The image has the new ones."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigsChanged:
-    """A topic's own configs changed: `Controller.topic_settings(topic.name)` has the new ones."""
+    """Change: a topic's own configs changed: `Controller.topic_settings(topic.name)` has the new
+    ones."""
 
     topic: TopicImage
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigsChanged:
-    """Dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), changed;
-    topics inherit them."""
+    """Change: the dynamic configs of the broker `name` (a node id as text), or of all
+    (CLUSTER_WIDE), changed; topics inherit them."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupConfigsChanged:
-    """The configs of a group changed: `Controller.group_settings(group_id)` has the new ones."""
+    """Change: the configs of a group changed: `Controller.group_settings(group_id)` has the new
+    ones."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """A broker started or stopped."""
+    """Change: a broker started or stopped."""
 
     node_id: int
     alive: bool
@@ -273,7 +276,7 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True)
 class AclsChanged:
-    """ACLs were added or removed; the image has all of it."""
+    """Change: ACLs were added or removed; the image has the new ones."""
 
     added: tuple[AclBinding, ...]
     removed: tuple[AclBinding, ...]
@@ -281,7 +284,7 @@ class AclsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredentialChanged:
-    """A user has another password for `mechanism`, or none any more."""
+    """Change: a user has another password for `mechanism`, or none any more."""
 
     mechanism: str
     user: str
@@ -289,14 +292,14 @@ class ScramCredentialChanged:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotasChanged:
-    """The quotas of `entity` changed."""
+    """Change: the quotas of `entity` changed."""
 
     entity: QuotaEntity
 
 
 @dataclass(frozen=True, slots=True)
 class ClientMetricsChanged:
-    """Configs of the subscription `name` to clients' metrics changed."""
+    """Change: the configs of the subscription `name` to clients' metrics changed."""
 
     name: str
 

@@ -26,8 +26,8 @@ class InSync:
         self._brokers = brokers
 
     def alter(self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]) -> list[int]:
-        """Take what can be taken, in one decision; per proposal an error code, 0 for taken (or true
-        already).
+        """Accept the proposals that can be accepted, in one decision; per proposal an error code, 0
+        if it is accepted or true already.
 
         BrokerError(STALE_BROKER_EPOCH) if the leader that proposes is not in its present life.
         """
@@ -76,8 +76,8 @@ class InSync:
     def _decide(
         self, proposal: ProposedIsr, before: PartitionImage, electorate: Electorate
     ) -> PartitionImage | int | None:
-        """The partition as proposed, moved if that was all that its move waited for; None: it is so
-        already; or an error code."""
+        """The partition with the proposed replicas in sync, and with its reassignment completed if
+        that waited for them; None: it has them already; or an error code."""
         isr, epochs = _wanted(proposal)
         if len(set(isr)) != len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
             return ErrorCode.INVALID_REQUEST
@@ -118,8 +118,8 @@ def _found(topic: TopicImage | None, number: int) -> PartitionImage | int:
 
 
 def _stale(node_id: int, proposal: ProposedIsr, before: PartitionImage) -> int:
-    """The error code for a proposal that rests on an older image, 0 for one that does not: of the
-    conditions the first that holds decides (Kafka's
+    """The error code for a proposal that was made from an older image; 0: it was not. The first
+    condition that holds decides (Kafka's
     `ReplicationControlManager.validateAlterPartitionData`)."""
     leader_epoch, partition_epoch = proposal.leader_epoch, proposal.partition_epoch
     if (leader_epoch, partition_epoch, node_id) == (

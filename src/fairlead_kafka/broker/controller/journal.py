@@ -33,12 +33,11 @@ FOLD_FACTOR = 4
 class Journal:
     """The log by which a view of the cluster is changed: the controller's own.
 
-    `append` takes what is to be written to the metadata log, in order, before the answer that
-    depends on it is sent. `replace` puts a snapshot in the place of the whole log, at once or not
-    at all: that is done as the log grows, so that it is never much longer than what it amounts to.
-    Both raise OSError. Once the log could not be written (KAFKA_STORAGE_ERROR) its end may be torn,
-    and what came after would be lost with it: nothing is changed any more until it could be
-    replaced.
+    `append` writes bytes to the metadata log, in order, before the answer that depends on them is
+    sent. `replace` replaces the whole log by a snapshot, atomically; that is done as the log grows,
+    so that it is never much longer than a snapshot. Both raise OSError. After a failed write
+    (KAFKA_STORAGE_ERROR) the log's end may be torn, and later records would be lost with it: so no
+    decision is made until the log was replaced.
     """
 
     def __init__(self, view: ClusterView, rng: Rng, append: Append | None, replace: Append | None) -> None:
@@ -60,13 +59,10 @@ class Journal:
         self._followers: list[Callable[[bytes], None]] = []
 
     def replay(self, data: bytes) -> int:
-        """Rebuild the image from a metadata log, before any broker starts; how many bytes of it are
-        sound.
-
-        The rest is a torn tail. The caller cuts it, or better, replaces the file by `snapshot()`,
-        which is also its compaction. No broker is alive afterwards and no partition has a leader.
-        DecodeError if the log is damaged before its end.
-        """
+        """Rebuild the image from a metadata log, before any broker starts; returns how many of its
+        bytes are valid. The rest is a torn tail. The caller cuts it, or better, replaces the file
+        by `snapshot()`, which is also its compaction. No broker is alive afterwards and no
+        partition has a leader. DecodeError if the log is damaged before its end."""
         decisions, size_bytes = decode_log(data)
         for record in chain.from_iterable(decisions):
             for each in modern(self.image, record):
@@ -103,8 +99,8 @@ class Journal:
         return unfollow
 
     def commit(self, records: Iterable[MetadataRecord]) -> None:
-        """Write one decision, apply it, and tell the listeners. BrokerError(KAFKA_STORAGE_ERROR):
-        nothing of that."""
+        """Write the records of one decision, apply them, and call the listeners.
+        BrokerError(KAFKA_STORAGE_ERROR): the write failed, and nothing was changed."""
         records = list(records)
         if not self.image.cluster_id:
             self.ensure_cluster_id()
@@ -119,8 +115,8 @@ class Journal:
             self._fold(self._replace)
 
     def enact_fact(self, records: Sequence[MetadataRecord]) -> None:
-        """Apply what is so though it could not be written: a broker is gone, and a replay takes
-        every broker for gone."""
+        """Apply records that are true although they could not be written: that a broker has ended.
+        (After a replay every broker counts as ended.)"""
         if records:
             self._enact(records, encode_decision(records))
 
@@ -162,8 +158,8 @@ class Journal:
             )
 
     def _mend(self) -> None:
-        """Write a snapshot in the place of a log whose end may be torn, if there is room for that
-        by now."""
+        """Write a snapshot in the place of a log whose end may be torn, if the disk takes it by
+        now."""
         if self._replace is not None:
             try:
                 self._replace(self.snapshot())

@@ -35,7 +35,7 @@ Named = tuple[str, int]
 
 
 class Leadership:
-    """Decides on elections."""
+    """Decides on elections that are asked for, and on regular ones of preferred leaders."""
 
     def __init__(self, journal: Journal, brokers: Brokers) -> None:
         self._journal = journal
@@ -45,8 +45,8 @@ class Leadership:
     def elect(
         self, election_type: int, partitions: Sequence[Named] | None
     ) -> list[tuple[str, int, BrokerError | None]]:
-        """Hold elections, in one decision; for each partition None, or why not. `partitions` None:
-        all, without those that need none.
+        """Hold elections, in one decision; for each partition None, or the error. `partitions`
+        None: all partitions; those that need no election are left out.
 
         BrokerError(INVALID_REQUEST) if there is no such type.
         """
@@ -83,7 +83,8 @@ class Leadership:
         return results
 
     def elect_unclean(self) -> None:
-        """Elect leaders for the partitions that waited for unclean election, which was enabled."""
+        """Elect leaders that are not in sync for partitions without one, after unclean election was
+        enabled."""
         electorate = self._brokers.electorate()
         records = changed_records(
             self._brokers.changes(lambda one, unclean, _: after_coming(one, electorate, unclean))
@@ -94,8 +95,7 @@ class Leadership:
     # --- What comes round
 
     def tick(self, now_ns: int) -> None:
-        """Give partitions back to their preferred leaders, if `auto.leader.rebalance.enable` is on
-        and it is time."""
+        """Elect preferred leaders, if `auto.leader.rebalance.enable` is on and it is time."""
         if self._balanced_ns is None:
             self._balanced_ns = now_ns
         if now_ns - self._balanced_ns >= self._interval_ns():
@@ -111,7 +111,7 @@ class Leadership:
         return None if self._balanced_ns is None else self._balanced_ns + self._interval_ns()
 
     def balance(self) -> None:
-        """Give every partition that can be back to its preferred leader."""
+        """Elect the preferred leader of every partition whose preferred leader can lead."""
         electorate = self._brokers.electorate()
         records = changed_records(self._brokers.changes(lambda one, *_: preferred(one, electorate)))
         if records:

@@ -32,7 +32,7 @@ IN_ALL: Final = "max.partitions"
 
 
 def count_replicas(placed: Iterable[Sequence[int]]) -> Counter[int]:
-    """How many of the replicas placed are on each broker."""
+    """How many of the replicas `placed` are on each broker, by node id."""
     counted: Counter[int] = Counter()
     for replicas, times in Counter(map(tuple, placed)).items():
         for node_id in replicas:
@@ -54,7 +54,7 @@ class Limits:
     # --- What is held
 
     def note(self, change: Change | None) -> None:
-        """Keep counts and limits in step with a change of the image."""
+        """Update counts and limits after a change of the image."""
         if isinstance(change, BrokerConfigsChanged | BrokersChanged):
             self._of_brokers.clear()
             self._in_all = None
@@ -69,43 +69,44 @@ class Limits:
                 self._held.update(counted)
 
     def forget(self) -> None:
-        """Called when replicas moved: count them again when it matters next."""
+        """Called when replicas moved: they are counted again when the counts are next needed."""
         self._held = None
 
     def held(self) -> Counter[int]:
-        """Replicas per broker, of topics that are not internal, and what is planned in the decision
-        being made."""
+        """Number of replicas of each broker, of topics that are not internal, with those planned in
+        the decision that is being made."""
         if self._held is None:
             topics = [topic for topic in self._image.topics.values() if not topic.internal]
             self._held = count_replicas(one.replicas for topic in topics for one in topic.partitions)
         return self._held + self._planned if self._planned else self._held
 
     def plan(self, placed: Iterable[Sequence[int]]) -> None:
-        """Count replicas that are planned, until `planned_all`: a decision may hold more than one
-        request."""
+        """Count the planned replicas `placed` until `planned_all`, for a decision may consist of
+        several requests."""
         self._planned.update(count_replicas(placed))
 
     def planned_all(self) -> None:
-        """Forget what was planned: the decision is made, or given up."""
+        """Forget the planned replicas: the decision was made, or given up."""
         self._planned.clear()
 
     # --- What may be held
 
     def of_broker(self, node_id: int) -> int:
-        """The value of `max.broker.partitions` that counts for a broker."""
+        """The value of `max.broker.partitions` that holds for a broker."""
         if node_id not in self._of_brokers:
             self._of_brokers[node_id] = self._configs.broker_settings(str(node_id))[PER_BROKER]
         return self._of_brokers[node_id]
 
     def in_all(self) -> int:
-        """The value of `max.partitions`: the smallest that counts for any broker."""
+        """The value of `max.partitions` that holds for the cluster: the smallest of any
+        broker's."""
         if self._in_all is None:
             every = (self._configs.broker_settings(str(node_id))[IN_ALL] for node_id in self._image.brokers)
             self._in_all = min(every, default=LONG_MAX)
         return self._in_all
 
     def room(self, node_ids: Iterable[int]) -> dict[int, int]:
-        """How many replicas more each broker may hold; brokers without a limit are left out."""
+        """How many more replicas each broker may have; brokers without a limit are left out."""
         limits = {node_id: self.of_broker(node_id) for node_id in node_ids}
         if all(limit == LONG_MAX for limit in limits.values()):
             return {}
@@ -115,8 +116,8 @@ class Limits:
         }
 
     def check_all(self, more: int, request: str) -> None:
-        """Raise BrokerError(POLICY_VIOLATION) if all brokers together may not hold `more` replicas
-        more."""
+        """Raise BrokerError(POLICY_VIOLATION) if all brokers together may not have `more` further
+        replicas."""
         limit = self.in_all()
         if more <= 0 or limit == LONG_MAX:
             return
@@ -130,14 +131,15 @@ class Limits:
             )
 
     def check_brokers(self, more: Mapping[int, int], request: str) -> None:
-        """Raise BrokerError(POLICY_VIOLATION) if a broker may not hold what `more` says it is to."""
+        """Raise BrokerError(POLICY_VIOLATION) if a broker may not have as many further replicas as
+        `more` says."""
         room = self.room(more)
         full = sorted(node_id for node_id, free in room.items() if more[node_id] > free)
         if full:
             raise self.refused(full, request, f"{sum(more.values())} more partition replicas")
 
     def refused(self, full: Sequence[int], request: str, wanted: str) -> BrokerError:
-        """The error that says which brokers are too full for a request."""
+        """The error for a request, which says which brokers are too full for it."""
         held = self.held()
         limits_text = ", ".join(
             f"broker {node_id} holds {held[node_id]} of {self.of_broker(node_id)}" for node_id in full[:10]
@@ -151,8 +153,8 @@ class Limits:
         )
 
     def check_growth(self, before: Sequence[int], replicas: Sequence[int], request: str) -> None:
-        """Raise BrokerError(POLICY_VIOLATION) if the brokers of a partition may not take the
-        replicas that it had not `before`."""
+        """Raise BrokerError(POLICY_VIOLATION) if brokers may not have a partition's replicas that
+        are new in `replicas`."""
         new = [node_id for node_id in replicas if node_id not in before]
         if new:
             self.check_all(len(new), request)

@@ -20,17 +20,15 @@ _CRC_DIGITS = 8
 
 
 def encode_decision(records: Sequence[MetadataRecord]) -> bytes:
-    """One line of the log."""
+    """The line of the metadata log for one decision."""
     body = json.dumps(list(records), separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
 def decode_log(data: bytes) -> tuple[list[list[MetadataRecord]], int]:
-    """All decisions, and the size in bytes of the part of `data` that is sound: what lies beyond is
-    a torn tail, to be cut.
-
-    DecodeError, with the offset of the line, if a damaged line is followed by a sound one.
-    """
+    """All decisions in a metadata log, and the size in bytes of the part of `data` that is valid:
+    the rest is a torn tail, to be cut. DecodeError, with the offset of the line, if a damaged line
+    is followed by a valid one."""
     decisions: list[list[MetadataRecord]] = []
     position = 0
     while position < len(data):

@@ -42,7 +42,7 @@ class Mutations:
         self._throttle_ms = 0
 
     def note(self, change: Change | None) -> None:
-        """Keep the quotas in step with a change of the image."""
+        """Update the quotas after a change of the image."""
         if isinstance(change, ClientQuotasChanged):
             values = self._image.client_quotas.get(change.entity, {})
             self._table.set(change.entity, values.get(CONTROLLER_MUTATION_RATE))
@@ -52,8 +52,8 @@ class Mutations:
         self._now_ms = now_ns // NS_PER_MS
 
     def spend_for(self, spender: Spender, decide: Callable[[], R]) -> tuple[R | BrokerError, int]:
-        """Decide, in the name of a client: (result or BrokerError, for how many ms the client must
-        be still)."""
+        """Call `decide` and charge the client for it: (result or BrokerError, milliseconds that the
+        client is throttled)."""
         self._spender, self._throttle_ms = spender, 0
         outcome: R | BrokerError
         try:
@@ -67,7 +67,7 @@ class Mutations:
     def spend(self, partitions: int) -> None:
         """Charge partitions that are about to be created or deleted.
 
-        BrokerError(THROTTLING_QUOTA_EXCEEDED) if they may not be, now.
+        BrokerError(THROTTLING_QUOTA_EXCEEDED) if the client's quota does not allow it now.
         """
         spender = self._spender
         applied = None if spender is None else self._table.of_client(spender.user, spender.client_id)

@@ -8,7 +8,8 @@ from fairlead_kafka.base.topic_names import wrong_topic_name
 
 
 def check_topic_name(name: str) -> None:
-    """BrokerError(INVALID_TOPIC_EXCEPTION) that says what is wrong, if anything is."""
+    """Raise BrokerError(INVALID_TOPIC_EXCEPTION), which says what is wrong, for an invalid name of
+    a topic."""
     if wrong := wrong_topic_name(name):
         raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {wrong}")
 

@@ -15,7 +15,8 @@ from fairlead_kafka.broker.controller.packed import pack
 
 
 def modern(image: ClusterImage, record: MetadataRecord) -> list[MetadataRecord]:
-    """The record in today's form, which may take two; `image` is what came before it."""
+    """A record of an older release in today's form, which may take two records; `image` is the
+    cluster before it."""
     if record["type"] == "broker" and "epoch" not in record:
         return [{**record, "epoch": NO_BROKER_EPOCH, "stopping": False}]
     if isinstance(record.get("partitions"), list):

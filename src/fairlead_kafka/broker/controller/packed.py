@@ -4,11 +4,12 @@ and are read in milliseconds.
 Most partitions of a topic look like many others, so their replicas, replicas in sync and leader are
 written once per look, and then by number; epochs that are all the same are written once.
 
-    {"shapes": [[[0, 1, 2], [0, 1, 2], 0], ...], "of": [0, 1, 0, ...], "leader_epochs": 0, "partition_epochs": [3, 4, 3, ...]}
+    {"shapes": [[[0, 1, 2], [0, 1, 2], 0], ...], "of": [0, 1, 0, ...],
+     "leader_epochs": 0, "partition_epochs": [3, 4, 3, ...]}
 
 A shape is [replicas, isr, leader], and two lists more, adding and removing, while the partition is
 being moved. One epoch stands for all if it is a number.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ Shape = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], tuple[int,
 
 
 def pack(partitions: Sequence[PartitionImage]) -> Packed:
-    """Partitions as columns, the form in which records hold them."""
+    """The columns of partitions, the form in which records have them."""
     numbers: dict[Shape, int] = {}
     of = [
         numbers.setdefault((one.replicas, one.isr, one.leader, one.adding, one.removing), len(numbers))
@@ -52,7 +53,7 @@ def pack(partitions: Sequence[PartitionImage]) -> Packed:
 
 
 def unpack(packed: Packed) -> list[PartitionImage]:
-    """New partitions from columns. Partitions that look alike share their tuples."""
+    """New partitions from columns. Equal partitions share their tuples."""
     return [
         PartitionImage(replicas, isr, leader, leader_epoch, partition_epoch, adding, removing)
         for (replicas, isr, leader, adding, removing), leader_epoch, partition_epoch in rows(packed)

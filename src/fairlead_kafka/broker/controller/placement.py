@@ -34,10 +34,10 @@ def round_robin(
     """Replicas of `partition_count` new partitions, the preferred leader first.
 
     The n-th partition's leader is the broker at `start` + n on the ring, so leaders are spread to
-    within one. Its followers come after it at a distance that grows by one with each turn of the
-    ring, so that a broker's partitions do not all share one follower (the idea of Kafka's
-    `AdminUtils.assignReplicasToBrokers`). With `racks`, a rack that has a replica already is passed
-    over as long as there are others (KIP-36). ValueError if there are too few brokers.
+    within one. Its followers come after it at a distance that grows by one each time the ring has
+    been gone round, so that a broker's partitions do not all share one follower (the idea of
+    Kafka's `AdminUtils.assignReplicasToBrokers`). With `racks`, a rack that has a replica already
+    is passed over as long as there are others (KIP-36). ValueError if there are too few brokers.
     """
     ring = len(broker_ids)
     if not 1 <= replication_factor <= ring:
@@ -64,14 +64,15 @@ def _other_racks_first(leader: int, followers: Sequence[int], racks: Racks) -> l
 
 
 class Placement:
-    """Chooses and checks replicas. All methods raise BrokerError with Kafka's code for what cannot
-    be."""
+    """Chooses brokers for the replicas of partitions, and checks given ones. All methods raise
+    BrokerError with Kafka's code for an impossible placement."""
 
     def __init__(self, image: ClusterImage, limits: Limits) -> None:
         self._image = image
         self._limits = limits
         self.placed = 0
-        """Partitions placed so far, where the next topic starts on the ring; the controller counts."""
+        """Partitions placed so far, where the next topic starts on the ring; the controller
+        counts."""
 
     def of_new_topic(
         self,
@@ -109,8 +110,8 @@ class Placement:
     def of_more_partitions(
         self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> list[Replicas]:
-        """Replicas of the partitions a topic lacks to have `count`; `assignments`, if given, are
-        those, in order."""
+        """Replicas of the partitions that a topic needs to have `count` in all: `assignments`, in
+        order, if they are given."""
         present = len(topic.partitions)
         if count <= present:
             text = f"Topic already has {present} partition(s)."
@@ -137,7 +138,7 @@ class Placement:
         return placed
 
     def of_internal_topic(self, count: int, replication_factor: int) -> list[Replicas]:
-        """Replicas of the partitions of an internal topic, which no limit touches."""
+        """Replicas of the partitions of an internal topic, to which no limit applies."""
         return self._ring(self._brokers(count, replication_factor), count, replication_factor)
 
     def new_partition(self, replicas: Replicas) -> PartitionImage:
@@ -147,15 +148,15 @@ class Placement:
         return PartitionImage(replicas, in_sync or replicas[:1], in_sync[0] if in_sync else NO_LEADER, 0)
 
     def new_partitions(self, placed: Sequence[Replicas]) -> list[PartitionImage]:
-        """First images of partitions; those placed alike share what they hold."""
+        """First images of partitions; those with the same replicas share their tuples."""
         first = {replicas: self.new_partition(replicas) for replicas in set(placed)}
         return [
             PartitionImage(replicas, first[replicas].isr, first[replicas].leader, 0) for replicas in placed
         ]
 
     def checked(self, what: str, replicas: Sequence[int]) -> Replicas:
-        """The replicas of one partition, given by hand. BrokerError(INVALID_REPLICA_ASSIGNMENT) for
-        what cannot be."""
+        """The replicas of one partition, given by hand. BrokerError(INVALID_REPLICA_ASSIGNMENT),
+        about `what`, if they are invalid."""
         wrong = ""
         unknown = [node_id for node_id in replicas if node_id not in self._image.brokers]
         if not replicas:
@@ -260,12 +261,12 @@ class Placement:
 def fitted(
     brokers: Sequence[int], count: int, replication_factor: int, start: int, room: Mapping[int, int]
 ) -> list[Replicas] | None:
-    """Replicas of partitions on brokers of which some have `room` for few more: full ones leave the
-    ring. None if there is no way.
+    """Replicas of `count` partitions on brokers of which some have `room` for only few more: full
+    ones are left out of the ring. None if it is impossible.
 
-    A broker with room for all partitions to come wastes some when it is passed over. As long as
-    that can be afforded the ring decides, then such brokers go first, or the last partitions would
-    find too few brokers (the condition of Gale and Ryser).
+    A broker with room for all remaining partitions wastes some of it when it is passed over. As
+    long as that is affordable the ring decides; from then on such brokers go first, or the last
+    partitions would find too few brokers (the condition of Gale and Ryser).
     """
     left = {node_id: min(room.get(node_id, count), count) for node_id in brokers}
     if sum(left.values()) < count * replication_factor:

@@ -1,12 +1,14 @@
 """Partitions move to other brokers (KIP-455): replicas are added, come into sync, and then the old
 ones go.
 
-    replicas [0, 1], wanted [1, 2] ─▶ replicas [1, 2, 0], adding [2], removing [0] ──all wanted in sync──▶ replicas [1, 2]
+    replicas [0, 1], wanted [1, 2]
+        ──begun──▶ replicas [1, 2, 0], adding [2], removing [0]
+        ──all wanted are in sync──▶ replicas [1, 2]
 
 `completed` is asked after every change of the replicas in sync. A move that adds nobody is over at
 once. A cancelled one goes back to the replicas it began with. When replicas go, a new leader epoch
 begins, so that they cannot speak any more.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from fairlead_kafka.broker.controller.placement import Placement
 
 
 def completed(before: PartitionImage, electorate: Electorate) -> PartitionImage | None:
-    """The partition when its move is over; None if it is not yet, or there is none."""
+    """The partition after its reassignment is complete; None if that is not complete yet, or there
+    is none."""
     if not (before.adding or before.removing):
         return None
     target = before.target_replicas
@@ -48,7 +51,7 @@ def _moved(
 
 
 class Reassignments:
-    """Decides on moves of partitions to other brokers."""
+    """Decides on reassignments of partitions to other brokers."""
 
     def __init__(self, journal: Journal, brokers: Brokers, limits: Limits, placement: Placement) -> None:
         self._journal = journal
@@ -57,7 +60,7 @@ class Reassignments:
         self._placement = placement
 
     def alter(self, wanted: Sequence[Reassignment], may_change_factor: bool) -> list[BrokerError | None]:
-        """Begin, change or cancel moves, in one decision; for each None, or why it cannot be."""
+        """Begin, change or cancel reassignments, in one decision; for each None, or the error."""
         results: list[BrokerError | None] = []
         changes: dict[tuple[str, int], ChangedPartition] = {}
         electorate = self._brokers.electorate()

@@ -32,8 +32,8 @@ from fairlead_kafka.broker.controller.placement import Placement, Replicas
 
 _INTERNAL_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
 _SHARE_STATE_CONFIGS = _INTERNAL_TOPIC_CONFIGS | {"cleanup.policy": "delete"}
-"""All changes of a share partition's state since its snapshot have one key, and each counts: none may be
-compacted away. The share coordinator deletes what it does not need (KIP-932)."""
+"""All changes of a share partition's state since its snapshot have one key, and each counts: none
+may be compacted away. The share coordinator deletes what it does not need (KIP-932)."""
 _MIN_ISR_KEYS = {
     TRANSACTIONS_TOPIC: "transaction.state.log.min.isr",
     SHARE_STATE_TOPIC: "share.coordinator.state.topic.min.isr",
@@ -47,7 +47,8 @@ _INTERNAL_TOPIC_KEYS = {
 
 
 class Topics:
-    """Decides on topics. All methods raise BrokerError with Kafka's code, and change nothing then."""
+    """Decides on creating, growing and deleting topics. All methods raise BrokerError with Kafka's
+    code, and change nothing then."""
 
     def __init__(self, journal: Journal, limits: Limits, mutations: Mutations) -> None:
         self._journal = journal
@@ -63,7 +64,7 @@ class Topics:
         return self._placement
 
     def note(self, change: Change | None) -> None:
-        """Keep names and placement in step with a change of the image."""
+        """Update names and placement after a change of the image."""
         if isinstance(change, TopicCreated):
             self._names_by_collision_key[collision_key(change.topic.name)] = change.topic.name
             self._placement.placed += len(change.topic.partitions)
@@ -122,10 +123,10 @@ class Topics:
         return self._new_topic(new.name, placed, own)
 
     def create_internal(self, name: str) -> TopicImage:
-        """One of INTERNAL_TOPICS, created if it is not there.
+        """The image of one of INTERNAL_TOPICS, created if it does not exist.
 
         BrokerError: INVALID_TOPIC_EXCEPTION for another name; COORDINATOR_NOT_AVAILABLE while
-        brokers that are to hold it are starting.
+        brokers that are to have its replicas are starting.
         """
         prefix = _INTERNAL_TOPIC_KEYS.get(name)
         if prefix is None:
@@ -219,8 +220,8 @@ class Topics:
 
 
 def _min_isr(settings: Settings, key: str, factor: int) -> int:
-    """`min.insync.replicas` of an internal topic with `factor` replicas: config `key` if it is set,
-    else one replica less than there are at most. A cluster too small for Kafka's 2 of 3 can then
+    """`min.insync.replicas` of an internal topic with `factor` replicas: config `key` if it is set;
+    else at most one less than it has replicas, so that a cluster too small for Kafka's 2 of 3 can
     lose a broker all the same."""
     wanted = settings.integer(key)
     return wanted if key in settings.given else min(wanted, max(1, factor - 1))

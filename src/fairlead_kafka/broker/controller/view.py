@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class Attached(TimerHost, Protocol):
-    """The broker that has the view."""
+    """The parts of a broker that its view of the cluster uses."""
 
     node_id: int
 
@@ -46,11 +46,9 @@ class Attached(TimerHost, Protocol):
 
 
 class ClusterView(ABC):
-    """The image of the cluster, and what follows from it; the same for the controller itself and
-    for a broker's copy far from it.
-
-    Reading is at once. Whatever changes metadata goes through `decide`.
-    """
+    """A broker's view of the cluster: its image, and settings that follow from it. The controller
+    itself is one, and so is a copy in another process. Reads take no time; metadata are changed by
+    `decide` alone."""
 
     def __init__(self, settings: Settings) -> None:
         self.image = ClusterImage()
@@ -64,18 +62,17 @@ class ClusterView(ABC):
 
     def attach(self, broker: Attached, joined: Callable[[FairleadError | None], None]) -> None:
         """Note that a broker begins: joined(None) is called each time the image is up to date,
-        joined(error) if it never will be. Where the controller is in the broker's thread it always
+        joined(error) if it never will be. If the controller is in the broker's thread, it always
         is."""
         joined(None)
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
-        """Take an event of a connection to the controller, where there is one. UsageError where
-        not."""
+        """Take an event of a connection to the controller, if there is one; UsageError if not."""
         raise UsageError(f"no connection leads to this controller, yet this came: {event}")
 
     def cut(self, cut: bool) -> None:
-        """Let nothing through between broker and controller, or let it through again. UsageError
-        where nothing lies between them."""
+        """Let nothing through between broker and controller, or let it through again. UsageError if
+        there is no network between them."""
         if cut:
             raise UsageError(
                 "this broker and the controller live in one thread: cut it off from other brokers, or use "
@@ -84,18 +81,19 @@ class ClusterView(ABC):
 
     @abstractmethod
     def detach(self, node_id: int) -> None:
-        """Note that a broker takes no part any more, and may not be able to say so; nothing is
-        decided for it after that."""
+        """Note that a broker has ended, perhaps without saying so; its later decisions are
+        ignored."""
 
     def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
-        """Do what is due at `now_ns`; only the controller itself has anything to do."""
+        """Do the work that is due at `now_ns` (monotonic); only the controller itself has any."""
 
     def deadline_ns(self) -> int | None:
-        """When `tick` is to be called next; None: there is no need."""
+        """Monotonic time, ns, at which `tick` is to be called next; None: there is no need."""
         return None
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Have `listener` called after every change, in order; the function returned ends it."""
+        """Have `listener` called after every change, in order; the function that is returned ends
+        that."""
         self._listeners.append(listener)
 
         def unsubscribe() -> None:
@@ -105,21 +103,21 @@ class ClusterView(ABC):
         return unsubscribe
 
     def apply(self, records: Sequence[MetadataRecord]) -> None:
-        """Write the records of one decision into the image, then tell the listeners."""
+        """Apply the records of one decision to the image, then call the listeners."""
         changes = [apply(self.image, record) for record in records]
         for change in changes:
             self.note(change)
         self.notify(changes)
 
     def notify(self, changes: Sequence[Change | None]) -> None:
-        """Tell the listeners of changes that the image has."""
+        """Call the listeners with changes that the image has already."""
         for change in changes:
             if change is not None:
                 for listener in list(self._listeners):
                     listener(change)
 
     def note(self, change: Change | None) -> None:
-        """Keep what is derived from the image up to date."""
+        """Update the state that is derived from the image, after `change`."""
         if isinstance(change, TopicDeleted | TopicConfigsChanged):
             self.configs.forget(change.topic.name)
         elif isinstance(change, BrokerConfigsChanged):
@@ -147,8 +145,8 @@ class ClusterView(ABC):
         return self.configs.broker_settings(str(node_id))
 
     def topic_settings(self, topic: str, node_id: int | None = None) -> Settings:
-        """Settings (scope "topic") of a topic: its own over those of the broker, or over the
-        cluster's without one."""
+        """Settings (scope "topic") of a topic: its own, else those of the broker `node_id`, or of
+        the cluster without one."""
         return self.configs.topic_settings(
             self.topic(topic), CLUSTER_WIDE if node_id is None else str(node_id)
         )
@@ -160,8 +158,8 @@ class ClusterView(ABC):
     def describe_broker_configs(
         self, name: str, given: Mapping[str, str] | None = None
     ) -> list[DescribedConfig]:
-        """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka
-        does). `given`: values that the broker itself knows."""
+        """Every config of a broker; for CLUSTER_WIDE only those set for the whole cluster, as in
+        Kafka. `given`: values that the broker itself knows."""
         self.check_broker_name(name)
         described = self.configs.describe_broker(name, given)
         if name != CLUSTER_WIDE:
@@ -173,7 +171,7 @@ class ClusterView(ABC):
         ]
 
     def describe_client_metrics(self, name: str) -> list[DescribedConfig]:
-        """Every config of a subscription to clients' metrics; of one that is not there, the
+        """Every config of a subscription to clients' metrics; of one that does not exist, the
         defaults."""
         if not name:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
@@ -184,7 +182,7 @@ class ClusterView(ABC):
         return self.configs.group_settings(group_id)
 
     def describe_group_configs(self, group_id: str) -> list[DescribedConfig]:
-        """Every config of a group, whether it is there or not."""
+        """Every config of a group, whether the group exists or not."""
         return self.configs.describe_group(group_id)
 
     def check_broker_name(self, name: str) -> None:

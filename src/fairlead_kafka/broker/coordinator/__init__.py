@@ -10,9 +10,9 @@ NOT_COORDINATOR.
 Members (`group` is the data, `rebalance` the rules, `states` the tables, `attendance` their
 sessions) follow Kafka's classic protocol:
 
-    Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance ──leader's sync, written──▶ Stable
-      ▲                 │        ▲                                          │ join, leave, session ended         │
-      └──nobody left────┘        └──────────────────────────────────────────┴────────────────────────────────────┘
+    Empty ──join──▶ PreparingRebalance ──all joined, or late──▶ CompletingRebalance ──sync──▶ Stable
+      ▲                 │        ▲                                    │                          │
+      └─no members left─┘        └──join, leave, session ended────────┴──────────────────────────┘
 
 A join is answered when all members have joined (or the longest rebalance time-out among them is
 over), a sync when the leader has brought the assignment and the log has it; until then the reply
@@ -28,14 +28,14 @@ group next, on this broker or another, goes on with that generation: members tha
 heartbeat to it notice nothing, and who does not within a session's time is missed. A generation
 that was joined and not assigned is gone with its coordinator; its members are told and join again.
 
-An offset (`offsets`) is answered, and can be fetched, once its record is committed: written here and by the
-replicas in sync. A commit for which that takes longer than `offsets.commit.timeout.ms` is told to
-have timed out, and may stand. Replay and life share one `apply`. The log is compacted as any with
-`cleanup.policy=compact`; offsets nobody has committed for `offsets.retention.minutes` to a group
-without members are taken back, and with the last of them the group.
+An offset (`offsets`) is answered, and can be fetched, once its record is committed: written here
+and by the replicas in sync. A commit for which that takes longer than `offsets.commit.timeout.ms`
+is told to have timed out, and may stand. Replay and life share one `apply`. The log is compacted as
+any with `cleanup.policy=compact`; offsets nobody has committed for `offsets.retention.minutes` to a
+group without members are taken back, and with the last of them the group.
 
 Everything runs in the broker's step: no clock, no rng, no thread of its own.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.coordinator.coordinator import CoordinatorHost, GroupCoordinator
 from fairlead_kafka.broker.coordinator.group import (

@@ -16,20 +16,21 @@ Outcome = TypeVar("Outcome")
 
 
 class Answers:
-    """The answers of all groups of one broker, in the order in which they were given."""
+    """Sends the answers to requests about all groups of one broker, in the order in which they were
+    given, after the groups' changes."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._depth = 0
 
     def give(self, reply: Callable[[Outcome], None], outcome: Outcome) -> None:
-        """Answer at the end of the present context (`changing`). Called within one only."""
+        """Answer at the end of the present context (`changing`). Only to be called within one."""
         self._waiting.append(lambda: reply(outcome))
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """A context in which groups may be changed. Nested contexts, and those that answers bring
-        about, are part of the outermost one, at whose end the answers go."""
+        """A context in which groups may be changed. Nested contexts, also those of functions that
+        answers call, are part of the outermost one, at whose end the answers are sent."""
         self._depth += 1
         try:
             try:
@@ -41,7 +42,7 @@ class Answers:
             self._depth -= 1
 
     def within(self, change: Callable[[], None]) -> Callable[[], None]:
-        """`change` in a context (`changing`) of its own, for timers."""
+        """A function that calls `change` in a context (`changing`) of its own, for timers."""
 
         def changing() -> None:
             with self.changing():

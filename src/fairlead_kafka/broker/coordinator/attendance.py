@@ -17,7 +17,7 @@ from fairlead_kafka.broker.timers import Timer
 
 
 class AttendanceHost(Protocol):
-    """The part of the broker that the sessions of members need."""
+    """The parts of a broker that the sessions of groups' members use."""
 
     now_ns: int
 
@@ -30,7 +30,7 @@ OwnerOf = Callable[[Group], Owner]
 
 
 class Attendance:
-    """The sessions of all members of one broker's groups.
+    """The session time-outs of all members of one broker's groups.
 
     `gone(group, member)` is called once for each member whose session has expired.
     """
@@ -47,7 +47,8 @@ class Attendance:
         self.expect(group, member, member.session_timeout_ms)
 
     def expect(self, group: Group, member: Member, timeout_ms: int) -> None:
-        """Set the session to expire unless the member is heard of within `timeout_ms`."""
+        """Let the member's session expire `timeout_ms` milliseconds from now, unless this is called
+        again before."""
         member.deadline_ns = self._host.now_ns + ms_to_ns(timeout_ms)
         self._arm(group, member)
 

@@ -10,7 +10,7 @@ from fairlead_kafka.broker.controller import Change, ClusterImage, TopicCreated,
 
 
 class ClusterTopics:
-    """Implements `consumer_groups.Topics`; views are kept until something changes."""
+    """Implements `consumer_groups.Topics`; the views of topics are kept until something changes."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -25,7 +25,8 @@ class ClusterTopics:
         self.names_version += 1
 
     def changed(self, change: Change) -> None:
-        """Called when the cluster changed: views of topics are made again."""
+        """Called when the cluster changed: views of topics that changed are dropped, and made again
+        when needed."""
         self._forget()
         if isinstance(change, TopicCreated):
             self.names_version += 1

@@ -56,7 +56,7 @@ from fairlead_kafka.broker.shards import Shards
 
 
 class ConsumerSideHost(GroupsHost, Protocol):
-    """The part of the broker that this side of the coordinator needs."""
+    """The parts of a broker that consumer groups use."""
 
     wall_ms: int
     settings: Settings
@@ -90,8 +90,8 @@ class ConsumerSide:
     def heartbeat(
         self, request: Heartbeat, version: int, reply: Callable[[int, HeartbeatResult], None]
     ) -> None:
-        """Serve a ConsumerGroupHeartbeat; reply(error code, answer) once the log has what the
-        answer rests on."""
+        """Serve a ConsumerGroupHeartbeat; reply(error code, answer) once the records that the
+        answer depends on are written."""
         settings = self._broker.settings
         check_heartbeat(request, version, settings["group.consumer.assignors"])
         shard = self._shards.of(request.group_id)
@@ -108,8 +108,8 @@ class ConsumerSide:
             self._upgrade(group, request, reply)
 
     def existing(self, group_id: str) -> ConsumerGroup:
-        """The consumer group of this id. BrokerError GROUP_ID_NOT_FOUND for one that is not there,
-        or a classic one."""
+        """The consumer group of this id. BrokerError GROUP_ID_NOT_FOUND if there is none, or a
+        classic group."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -124,7 +124,8 @@ class ConsumerSide:
         request: Heartbeat,
         reply: Callable[[int, HeartbeatResult], None],
     ) -> None:
-        """Serve the first member of a group that is not there, or that was classic and is empty."""
+        """Serve the first heartbeat to a group that does not exist, or that is classic and
+        empty."""
         made = shard.group(request.group_id, self._broker.wall_ms)
         first: list[Entry] = []
         if made.record is not None or made.pending_writes:
@@ -139,8 +140,8 @@ class ConsumerSide:
     def _upgrade(
         self, group: Group, request: Heartbeat, reply: Callable[[int, HeartbeatResult], None]
     ) -> None:
-        """Make a classic group, which a member of the consumer protocol joins, one of that
-        protocol."""
+        """Turn a classic group, which a member of the consumer protocol joins, into a consumer
+        group (KIP-848)."""
         settings = self._broker.settings
         check_upgrade(group, settings["group.consumer.migration.policy"], settings["group.consumer.max.size"])
         new = upgraded(group, self.view(group.group_id))
@@ -155,8 +156,8 @@ class ConsumerSide:
         request: Heartbeat,
         reply: Callable[[int, HeartbeatResult], None],
     ) -> None:
-        """Write what makes a consumer group of `group`, and the heartbeat of its newest member, as
-        one batch."""
+        """Write the records that turn `group` into the consumer group `new`, and those of its
+        newest member's heartbeat, as one batch."""
 
         def commit(entries: Sequence[GroupsEntry], written: Callable[[int], None]) -> None:
             self.write_group(group.group_id, [*first, *entries], written)
@@ -216,15 +217,15 @@ class ConsumerSide:
         )
 
     def make_classic(self, group: ConsumerGroup) -> None:
-        """Make an empty consumer group a classic one, which keeps its committed offsets."""
+        """Turn an empty consumer group into a classic one, which keeps its committed offsets."""
         self.write_group(group.group_id, list(group.tombstones()), lambda _error: None)
         self.members.forget(group.group_id)
 
     def takes_join(
         self, group: ConsumerGroup, request: JoinRequest, reply: Callable[[JoinOutcome], None]
     ) -> bool:
-        """Serve a JoinGroup to a consumer group. False: it is a classic group by now, and the join
-        is one to that."""
+        """Serve a JoinGroup to a consumer group. False: the group is a classic one by now, and the
+        request is one to that."""
         if not group.members:
             self.make_classic(group)
             return False
@@ -255,8 +256,8 @@ class ConsumerSide:
         return True
 
     def _replaces_last(self, group: ConsumerGroup, request: JoinRequest) -> bool:
-        """Whether a static member of the classic protocol comes in the place of the last one of the
-        consumer protocol; if so, and it may, the group is a classic one then."""
+        """True if a static member of the classic protocol replaces the last one of the consumer
+        protocol. If that is allowed, the group is turned into a classic one."""
         old = group.static_member(request.instance_id)
         if request.member_id or old is None or old.classic:
             return False
@@ -272,8 +273,8 @@ class ConsumerSide:
 
     @hook("consumer groups: may this member commit")
     def check_commit(self, group: ConsumerGroup, who: Committer, offsets: Sequence[TopicPartition]) -> None:
-        """Raise BrokerError if a commit is not to be taken; see `consumer_groups.check_commit`. In
-        a transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""
+        """Raise BrokerError if a commit is to be refused; see `consumer_groups.check_commit`. In a
+        transaction a stale epoch is an ILLEGAL_GENERATION, which all its clients know."""
         try:
             check_commit(group, who, [self._place(of) for of in offsets])
         except BrokerError as error:
@@ -286,7 +287,7 @@ class ConsumerSide:
         return NO_TOPIC_ID if topic is None else topic.topic_id, of.partition
 
     def check_reader(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """Raise BrokerError if offsets are not to be told to a member; see
+        """Raise BrokerError if a member may not be answered committed offsets; see
         `consumer_groups.check_fetch`. Members of classic groups may read all."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is not None and group.consumer is not None:
@@ -304,7 +305,7 @@ class ConsumerSide:
         return None if group is None else group.consumer
 
     def view(self, group_id: str) -> View:
-        """The view on the cluster's topics, and the settings of a group."""
+        """The metadata and settings that a decision about a group depends on."""
         settings = self._broker.settings
         own = self._broker.controller.group_settings(group_id)
         return View(
@@ -327,7 +328,8 @@ class ConsumerSide:
     def write_group(
         self, group_id: str, entries: Sequence[Entry | GroupsEntry], written: Callable[[int], None]
     ) -> None:
-        """Write entries of a group as one batch; BrokerError if the log does not take them."""
+        """Write entries of a group as one batch; `written` is called once they are. BrokerError if
+        they cannot be written."""
         shard = self._shards.of(group_id)
         group = shard.group(group_id, self._broker.wall_ms)
         self._log.write_at_once(shard, group, entries, written)
@@ -342,5 +344,5 @@ class ConsumerSide:
 
 
 def not_consumer(group_id: str) -> BrokerError:
-    """The error for what is asked of a group of another kind, in Kafka's words."""
+    """The error for a request about a consumer group that is of another kind, in Kafka's words."""
     return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

@@ -1,6 +1,6 @@
-"""The group coordinator of one broker: which groups are here, their members of the classic protocol,
-and looking at groups and deleting them. Members of the other protocols, and offsets, are with its
-parts."""
+"""The group coordinator of one broker: which groups are here, their members of the classic
+protocol, and looking at groups and deleting them. Members of the other protocols, and offsets, are
+with its parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fairlead_kafka.records import RecordColumns
 
 
 class CoordinatorHost(ShardHost, Protocol):
-    """The part of the broker that the coordinator needs (`broker.machine.Broker` fits)."""
+    """The parts of a broker that the group coordinator uses (`broker.machine.Broker` fits)."""
 
     wall_ms: int
     settings: Settings
@@ -56,8 +56,8 @@ class CoordinatorHost(ShardHost, Protocol):
 
 
 class GroupCoordinator:
-    """Groups whose partition of `__consumer_offsets` is led here. Methods raise `BrokerError` with
-    what the client is told."""
+    """The coordinator of the groups whose partition of `__consumer_offsets` is led here. Methods
+    raise `BrokerError` with the code to answer."""
 
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
@@ -75,7 +75,7 @@ class GroupCoordinator:
     # --- Which groups are here
 
     def start(self) -> None:
-        """Begin: read the groups that are at home here."""
+        """Begin: read the groups whose partition is led here."""
         self._unsubscribe = self._broker.controller.subscribe(
             self._broker.guard.bind(self._changed, Task("forgetting topics"))
         )
@@ -84,13 +84,13 @@ class GroupCoordinator:
         self.offsets.start()
 
     def stop(self) -> None:
-        """End: clients that wait are told to look for another coordinator."""
+        """End: requests that wait are answered so that clients look for another coordinator."""
         self._unsubscribe()
         self.offsets.stop()
         self.shards.stop()
 
     def _changed(self, change: Change) -> None:
-        """Take in a change of the cluster."""
+        """React to a change of the cluster."""
         self.consumer.topics.changed(change)
         if isinstance(change, TopicDeleted):
             self.offsets.topic_deleted(change.topic)
@@ -101,12 +101,12 @@ class GroupCoordinator:
         return Shard(partition)
 
     def replay(self, shard: Shard, batches: bytes, from_offset: int) -> None:
-        """Take batches of the log into memory."""
+        """Apply batches of the log to the shard in memory, from offset `from_offset` on."""
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: Shard) -> None:
-        """Called when a shard's log was read: groups go on with the members that it has, and those
-        of which nothing is left are forgotten."""
+        """Called when a shard's log was read: groups continue with the members that it has, and
+        groups without any state are forgotten."""
         shard.groups = {
             group.group_id: group
             for group in shard.groups.values()
@@ -122,7 +122,7 @@ class GroupCoordinator:
         self.offsets.loaded(shard)
 
     def shard_dropped(self, shard: Shard) -> None:
-        """Called when a shard's groups leave this broker: clients that wait are answered
+        """Called when a shard's groups are coordinated elsewhere: requests that wait are answered
         NOT_COORDINATOR."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
@@ -137,8 +137,7 @@ class GroupCoordinator:
             return Task(f"group {group.group_id}")
 
     def _persist(self, group: Group, record: GroupRecord, done: Callable[[int], None]) -> None:
-        """Write a generation of a group at home here; done(error code for a client, 0 if it
-        stands)."""
+        """Write a generation of a group; done(error code for clients, 0 if it is written)."""
         try:
             shard = self.shards.of(group.group_id)
         except BrokerError as error:  # it is about to be dropped
@@ -149,7 +148,8 @@ class GroupCoordinator:
         )
 
     def _member_group(self, group_id: str) -> Group:
-        """The group that a member speaks of. BrokerError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID."""
+        """The group that a member's request is about. BrokerError: INVALID_GROUP_ID,
+        UNKNOWN_MEMBER_ID."""
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
         return self.shards.of(group_id).existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -157,7 +157,7 @@ class GroupCoordinator:
     # --- Membership
 
     def join(self, group_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """Serve a JoinGroup; `reply` is called once the next generation stands."""
+        """Serve a JoinGroup; `reply` is called once the next generation is formed."""
         settings = self._broker.settings
         low_ms, high_ms = settings["group.min.session.timeout.ms"], settings["group.max.session.timeout.ms"]
         if not group_id:
@@ -199,8 +199,8 @@ class GroupCoordinator:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """Serve a SyncGroup; `protocol` is (type, name), either None if the client does not say;
-        `reply` is called once the leader has assigned."""
+        """Serve a SyncGroup; `protocol` is (type, name), each None if the request has none; `reply`
+        is called once the leader has assigned."""
         group = self._member_group(group_id)
         if group.consumer is not None:
             self.consumer.sync(group.consumer, (member_id, instance_id, generation), protocol, reply)
@@ -235,12 +235,12 @@ class GroupCoordinator:
         return self.shards.of(group_id).groups.get(group_id)
 
     def groups(self) -> tuple[list[Group], bool]:
-        """All groups here, by partition, and whether some are still being read."""
+        """All groups of this coordinator, by partition, and True if some are still being read."""
         loading = any(not shard.loaded for shard in self.shards)
         return [group for shard in self.shards.loaded() for group in shard.groups.values()], loading
 
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
-        """Delete a group without members; reply(error code) once its offsets are gone."""
+        """Delete a group without members; reply(error code) once its offsets are deleted."""
         shard = self.shards.of(group_id)
         group = shard.existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.empty:
@@ -262,7 +262,7 @@ class GroupCoordinator:
         self._log.write(shard, tombstones(group, group.partitions()) + group_tombstone(group), written)
 
     def check(self) -> None:
-        """Check that what is kept twice of groups agrees, between two steps; CheckFailed if not.
+        """Raise CheckFailed unless redundant state of groups agrees, between two steps.
 
         For tests and the simulator.
         """

@@ -25,8 +25,8 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 def member_id_of(name: str, unique: str) -> str:
-    """A member's id: its client's or instance's name, as far as there is room, and what makes it
-    unique. A record can hold all of it."""
+    """A member id: the client's or instance's name, cut so that a record can hold the id, and
+    `unique`."""
     room_bytes = STRING_MAX_BYTES - len(unique) - 1
     return f"{name.encode()[:room_bytes].decode(errors='ignore')}-{unique}"
 
@@ -75,8 +75,8 @@ class SyncOutcome:
 
 @dataclass(slots=True)
 class Member:
-    """One member. `protocols` in its order of preference; `join_reply` and `sync_reply` are set
-    while it waits for an answer."""
+    """One member of a classic group. `protocols` are in its order of preference; `join_reply` and
+    `sync_reply` are set while it waits for an answer."""
 
     member_id: str
     instance_id: str | None
@@ -97,7 +97,7 @@ class Member:
     timer: Timer | None = None
 
     def update(self, request: JoinRequest) -> None:
-        """Take over what the member says of itself in a join."""
+        """Set the member's subscription and time-outs by its JoinGroup."""
         self.client_id, self.client_host = request.client_id, request.client_host
         self.session_timeout_ms, self.rebalance_timeout_ms = (
             request.session_timeout_ms,
@@ -110,7 +110,8 @@ class Member:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics a consumer subscribes to; None if its metadata does not say."""
+        """The topics that a consumer subscribes to; None if the member's metadata are not a
+        consumer's."""
         topics: set[str] = set()
         for _, metadata in self.protocols:
             found = topics_of_subscription(metadata)
@@ -123,8 +124,8 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """A committed position. `position` is the record's offset in the partition of
-    `__consumer_offsets`, `topic_id` the topic's at that time (NO_TOPIC_ID: a release wrote it that
-    kept none)."""
+    `__consumer_offsets`, `topic_id` the topic's at that time (NO_TOPIC_ID: written by a release
+    that kept no ids)."""
 
     offset: int
     leader_epoch: int
@@ -146,11 +147,9 @@ class GroupWrite:
 
 @dataclass(slots=True)
 class Group:
-    """One group; `members` in order of joining, `static` maps instance id to member id.
-
-    A group has one protocol: with `consumer` it is one of the consumer protocol (KIP-848), and its
-    members are there; of what is here it then has its offsets alone.
-    """
+    """One group with its committed offsets; `members` in order of joining, `static` maps instance
+    id to member id. With `consumer` it is a consumer group (KIP-848), which has the members; of
+    this object then only the offsets are used."""
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -193,21 +192,21 @@ class Group:
 
     @property
     def type_name(self) -> str:
-        """Type of the group, as ListGroups tells it."""
+        """The group's type, as ListGroups answers it."""
         if self.share is not None:
             return SHARE_TYPE
         return "classic" if self.consumer is None else "consumer"
 
     @property
     def state_name(self) -> str:
-        """State of the group, as ListGroups tells it."""
+        """The group's state, as ListGroups answers it."""
         if self.share is not None:
             return self.share.state_name
         return self.state.value if self.consumer is None else self.consumer.state.value
 
     @property
     def listed_protocol_type(self) -> str:
-        """Protocol type of the group, as ListGroups tells it."""
+        """The group's protocol type, as ListGroups answers it."""
         if self.share is not None:
             return SHARE_TYPE
         return (self.protocol_type or "") if self.consumer is None else CONSUMER_PROTOCOL
@@ -234,8 +233,8 @@ class Group:
             self.leader_id = member.member_id
 
     def replace(self, old_id: str, member: Member) -> None:
-        """Put `member` in the place of another one of its instance id, and at the head of the group
-        if that one led."""
+        """Replace the member `old_id` by `member`, which has the same instance id, and becomes
+        leader if the old one was."""
         self.members = {
             (member.member_id if key == old_id else key): (member if key == old_id else one)
             for key, one in self.members.items()
@@ -287,8 +286,8 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member who speaks. BrokerError: FENCED_INSTANCE_ID if another took its instance id,
-        UNKNOWN_MEMBER_ID."""
+        """The member that a request is from. BrokerError: FENCED_INSTANCE_ID if another took its
+        instance id, UNKNOWN_MEMBER_ID."""
         if instance_id is not None:
             owner = self.static.get(instance_id)
             if owner is None:
@@ -307,8 +306,8 @@ class Group:
         return member
 
     def member_of(self, generation: int, member_id: str, instance_id: str | None) -> Member:
-        """The member who speaks as one of this generation. BrokerError: ILLEGAL_GENERATION, and what
-        `check_member` raises."""
+        """The member that a request of this generation is from. BrokerError: ILLEGAL_GENERATION,
+        and what `check_member` raises."""
         member = self.check_member(member_id, instance_id)
         if generation != self.generation:
             raise BrokerError(
@@ -318,7 +317,7 @@ class Group:
         return member
 
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance waits for members, ms: the longest time-out of any of them."""
+        """Milliseconds that a rebalance waits for members: the longest time-out of any of them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def subscribes(self, topic: str) -> bool:
@@ -400,7 +399,8 @@ class Group:
         )
 
     def generation_record(self, assignments: Mapping[str, bytes], since_ms: int) -> GroupRecord:
-        """The record of the group's present generation, with each member's assignment, for the log."""
+        """The record of the group's present generation, with each member's assignment, for the
+        log."""
         protocol = self.protocol_name
         members = [
             MemberRecord(
@@ -454,7 +454,7 @@ class Group:
         )
 
     def offsets_of(self, of: TopicPartition) -> list[CommittedOffset]:
-        """The offsets of one partition: the one that counts, and those of open transactions."""
+        """The offsets of one partition: the committed one, and those in open transactions."""
         kept = [self.offsets, *self.transactional.values()]
         return [offsets[of] for offsets in kept if of in offsets]
 

@@ -1,12 +1,13 @@
 """Groups as records of `__consumer_offsets`, in Kafka's own format: who coordinates a group next
 finds its members there.
 
-| | version | fields | |---|---|---| | key (`GroupMetadataKey`) | 2 | group: string with an int16
-length | | value (`GroupMetadataValue`) | 0-3 | protocol type: string; generation: int32; protocol,
-leader: nullable strings; | | | 2 on | time of the state: int64; | | | | members: array of (member
-id: string; from 3 on instance id: nullable string; client id, client host: strings; | | | 1 on |
-rebalance time-out: int32; | | | | session time-out: int32; metadata, assignment: bytes with an
-int32 length) |
+- Key (`GroupMetadataKey`), version 2: the group, a string with an int16 length.
+- Value (`GroupMetadataValue`), versions 0 to 3: protocol type: string; generation: int32; protocol
+  and leader: nullable strings; from version 2 on time of the state: int64, ms since 1970; members:
+  an array.
+- A member: member id: string; from version 3 on instance id: nullable string; client id and client
+  host: strings; from version 1 on rebalance time-out: int32, ms; session time-out: int32, ms;
+  metadata and assignment: bytes with an int32 length.
 
 Value 3 is written, as Kafka does; all are read. A null value takes the group back.
 """
@@ -47,8 +48,8 @@ class MemberRecord(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """One generation of a group, assigned; without members the group is empty since `since_ms` (-1:
-    not told)."""
+    """One generation of a group, assigned; without members the group is empty since `since_ms` (ms
+    since 1970, -1: not known)."""
 
     protocol_type: str
     generation: int
@@ -90,8 +91,8 @@ def decode_group_key(data: bytes) -> GroupKey | None:
 
 
 def decode_group_value(data: bytes) -> GroupRecord:
-    """The record that a `GroupMetadataValue` says. DecodeError for garbage or a version that is not
-    known."""
+    """The record in the bytes of a `GroupMetadataValue`. DecodeError for garbage or an unknown
+    version."""
     reader = Reader(data, "the value of a group")
     version = reader.version(_VALUE_VERSION)
     protocol_type, generation = reader.text(), reader.number(">i")

@@ -34,8 +34,8 @@ DOWNGRADES = ("downgrade", "bidirectional")
 
 
 def check_upgrade(group: Group, policy: str, max_size: int) -> None:
-    """Raise BrokerError GROUP_ID_NOT_FOUND if the classic group may not become one of the consumer
-    protocol."""
+    """Raise BrokerError GROUP_ID_NOT_FOUND if the classic group may not be turned into a consumer
+    group."""
     why = None
     if policy.lower() not in UPGRADES:
         why = "online upgrade is disabled."
@@ -48,12 +48,10 @@ def check_upgrade(group: Group, policy: str, max_size: int) -> None:
 
 
 def upgraded(group: Group, view: View) -> ConsumerGroup:
-    """The classic group as one of the consumer protocol: epochs are its generation, each member has
-    what it was assigned. BrokerError GROUP_ID_NOT_FOUND if a member's words cannot be read.
-
-    A group that waits for its first rebalance is at generation 0, and no member has epoch 0: it
-    stands for a join.
-    """
+    """The classic group as a consumer group: its epochs are the generation, and each member has the
+    partitions that it was assigned. BrokerError GROUP_ID_NOT_FOUND if a member's metadata cannot be
+    read. A group that waits for its first rebalance is at generation 0; but no member gets epoch 0,
+    which stands for a join."""
     epoch = max(group.generation, FIRST_EPOCH)
     new = ConsumerGroup(group.group_id, epoch=epoch, target_epoch=epoch)
     try:
@@ -105,8 +103,8 @@ def _upgrade(new: ConsumerGroup, group: Group, member: Member, view: View) -> No
 
 
 def may_downgrade(group: ConsumerGroup, gone: Sequence[ConsumerMember], policy: str, max_size: int) -> bool:
-    """Whether the group becomes a classic one without these members: all others speak that
-    protocol, and there are some."""
+    """True if the group is to become a classic one without the members `gone`: there are others,
+    and all speak the classic protocol."""
     ids = {member.member_id for member in gone}
     rest = [member for member in group.members.values() if member.member_id not in ids]
     return (
@@ -119,8 +117,8 @@ def may_downgrade(group: ConsumerGroup, gone: Sequence[ConsumerMember], policy: 
 
 
 def downgraded(group: ConsumerGroup, gone: Sequence[ConsumerMember], view: View) -> Group:
-    """The group as a classic one, without `gone`: its generation is the group's epoch, each member
-    is assigned its target."""
+    """The consumer group as a classic one, without `gone`: its generation is the group's epoch,
+    each member is assigned its target."""
     new = Group(group.group_id, protocol_type=CONSUMER_PROTOCOL, generation=group.epoch)
     ids = {member.member_id for member in gone}
     for one in (member for member in group.members.values() if member.member_id not in ids):

@@ -67,8 +67,8 @@ def decode_key(data: bytes) -> OffsetKey | None:
 
 
 def decode_value(data: bytes, position: int) -> CommittedOffset:
-    """The committed offset in the record at offset `position`. DecodeError for garbage or a version
-    that is not known."""
+    """The committed offset in the value of the record at offset `position`. DecodeError for garbage
+    or a version that is not known."""
     reader = Reader(data, "the value of a committed offset")
     version, offset = reader.version(_VALUE_VERSION), reader.number(">q")
     reader.compact = version >= _COMPACT_FROM

@@ -1,5 +1,5 @@
-"""Committed offsets of the groups of a coordinator: committing them, in a transaction or not, fetching
-and deleting them, and forgetting those that are past retention or whose topic is gone."""
+"""Committed offsets of the groups of a coordinator: committing them, in a transaction or not,
+fetching and deleting them, and forgetting those that are past retention or whose topic is gone."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _ANY_GENERATION = -1
 
 
 class OffsetsHost(ShardHost, Protocol):
-    """The part of the broker that committed offsets need."""
+    """The parts of a broker that committed offsets use."""
 
     wall_ms: int
     settings: Settings
 
 
 class GroupOffsets:
-    """The offsets of one coordinator's groups. Methods raise BrokerError with what the client is
-    told."""
+    """The committed offsets of one coordinator's groups. Methods raise BrokerError with the code to
+    answer."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class GroupOffsets:
         self._retention: Repeating | None = None
 
     def start(self) -> None:
-        """Begin to look for what is past retention."""
+        """Begin to delete expired offsets from time to time."""
         self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the deletion of expired offsets."""
         if self._retention is not None:
             self._retention.cancel()
 
@@ -86,7 +86,8 @@ class GroupOffsets:
         version: int = COMMITS_FROM_VERSION,
     ) -> None:
         """Serve an OffsetCommit; reply(partition → error code) once the offsets are written.
-        Generation -1: not as a member; of a member of the consumer protocol it is its epoch."""
+        Generation -1: the client does not commit as a member. For a member of the consumer protocol
+        `generation` is its epoch."""
         shard, group = self._group_to_commit(group_id, generation)
         if group.consumer is not None:
             who = Committer(member_id, instance_id, generation, version)
@@ -106,8 +107,8 @@ class GroupOffsets:
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Serve a TxnOffsetCommit; reply(partition → error code) once the offsets are written. They
-        count when the transaction is committed. A producer that does not say for which member it
-        speaks (before KIP-447) is fenced by its epoch alone."""
+        count when the transaction is committed. A request without a member id (before KIP-447) is
+        fenced by the producer's epoch alone."""
         shard, group = self._group_to_commit(group_id, generation)
         if group.consumer is not None:
             who = Committer(member_id, instance_id, generation, None)
@@ -174,7 +175,7 @@ class GroupOffsets:
         self, group_id: str, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Committed offsets of a group by partition, None where there is none; `partitions` None:
-        all that there are. A deleted topic's are none of a new one with its name."""
+        all that have one. An offset of a deleted topic is not one of a new topic with its name."""
         group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
         found = {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
@@ -184,8 +185,8 @@ class GroupOffsets:
         return found | dict.fromkeys(gone)
 
     def unstable(self, group_id: str) -> frozenset[TopicPartition]:
-        """Partitions of which an open transaction commits an offset: readers who require stable
-        ones come again (KIP-447)."""
+        """Partitions of which an open transaction commits an offset: clients that require stable
+        offsets ask again (KIP-447)."""
         group = self._shards.of(group_id).groups.get(group_id)
         return frozenset(
             of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets
@@ -220,8 +221,9 @@ class GroupOffsets:
     # --- Forgetting
 
     def topic_deleted(self, topic: TopicImage) -> None:
-        """Called when a topic is gone: its offsets are deleted in a later step, since the controller
-        may call within another broker's step, and files are for one of our own."""
+        """Called when a topic was deleted: its offsets are deleted in a later step of this broker,
+        for the controller may call within another broker's step, in which this broker's files must
+        not be written."""
 
         def gone(name: str, committed: CommittedOffset) -> bool:
             return name == topic.name and committed.topic_id in (topic.topic_id, NO_TOPIC_ID)
@@ -232,7 +234,7 @@ class GroupOffsets:
             )
 
     def loaded(self, shard: Shard) -> None:
-        """Called when a shard was read from the log: offsets of topics that are gone are deleted."""
+        """Called when a shard was read from the log: offsets of deleted topics are deleted."""
         self._forget(shard, self._gone)
 
     def _gone(self, topic: str, committed: CommittedOffset) -> bool:
@@ -241,8 +243,8 @@ class GroupOffsets:
         return image is None or committed.topic_id not in (image.topic_id, NO_TOPIC_ID)
 
     def _forget(self, shard: Shard, gone: Callable[[str, CommittedOffset], bool]) -> None:
-        """Delete offsets of topics that are gone, or a new topic of the same name would be read
-        from the old one's position."""
+        """Delete offsets of deleted topics, or a new topic of the same name would be read from the
+        old one's offset."""
         if self._shards.holds(shard) and shard.loaded:
             self._log.write(shard, tombstones_of_gone(shard, gone), lambda _errors: None)
 
@@ -250,7 +252,7 @@ class GroupOffsets:
         return float(self._broker.settings["offsets.retention.check.interval.ms"])
 
     def _expire(self) -> None:
-        """Take back what is past retention, and forget groups of which nothing is left."""
+        """Delete expired offsets, and forget groups without any state."""
         for shard in self._shards.loaded():
             self._broker.guard.call(self._shards.owner(shard), self._expire_in, shard)
 
@@ -272,7 +274,7 @@ class GroupOffsets:
         self._log.write(shard, entries, written)
 
     def _past(self, group: Group, retention_ms: int) -> list[Entry]:
-        """Tombstones for a group: of offsets past retention, and with the last one, if it has no
+        """Tombstones of a group's expired offsets, and, with the last offset of a group without
         members, of the group itself."""
         past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
         nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending

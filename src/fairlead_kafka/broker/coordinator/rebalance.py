@@ -36,7 +36,7 @@ NEW_MEMBER_TIMEOUT_MS = 300_000
 
 
 class RebalancerHost(AttendanceHost, Protocol):
-    """The part of the broker that membership needs."""
+    """The parts of a broker that the rebalancer uses."""
 
     wall_ms: int
     settings: Settings
@@ -49,7 +49,7 @@ it stands)."""
 
 
 class Rebalancer:
-    """Membership of all groups of one broker."""
+    """Members and rebalances of all classic groups of one broker."""
 
     def __init__(self, host: RebalancerHost, persist: Persist, owner_of: OwnerOf) -> None:
         self._host = host
@@ -61,8 +61,8 @@ class Rebalancer:
     # --- Join
 
     def join(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """Take a member in, or in again; answered when the next generation stands, or at once with
-        an error."""
+        """Let a member join, or join again; answered when the next generation is formed, or at once
+        with an error."""
         if not group.accepts(request.member_id, request.protocol_type, request.protocols):
             raise BrokerError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -109,8 +109,8 @@ class Rebalancer:
         self._prepare(group)
 
     def _check_room(self, group: Group) -> None:
-        """Raise BrokerError GROUP_MAX_SIZE_REACHED if the group has no room for one more member. In
-        a rebalance those count who have joined it, as in Kafka."""
+        """Raise BrokerError GROUP_MAX_SIZE_REACHED if the group has no room for one more member.
+        During a rebalance the members count that have joined it, as in Kafka."""
         rebalancing = group.state is GroupState.PREPARING_REBALANCE
         count = sum(
             1 for member in group.members.values() if member.join_reply is not None or not rebalancing
@@ -205,8 +205,8 @@ class Rebalancer:
         reply: Callable[[JoinOutcome], None],
         outcome: JoinOutcome,
     ) -> None:
-        """Called when a static member's new process is in the log, or could not be: then the old
-        one is in its place again, as in Kafka."""
+        """Called when a static member's new member id is written, or (`error`) could not be: then
+        the old member is put back, as in Kafka."""
         if error and group.members.get(member.member_id) is member:
             if member.timer is not None:
                 member.timer.cancel()
@@ -244,7 +244,7 @@ class Rebalancer:
     # --- Rebalance
 
     def _prepare(self, group: Group) -> None:
-        """Begin a rebalance if none is under way, and end it if nobody is missing."""
+        """Begin a rebalance if none is under way, and complete the join if no member is missing."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             for member in group.members.values():
                 # What a member was assigned last it may still have: an upgrade goes by that.
@@ -264,8 +264,8 @@ class Rebalancer:
         self._complete_if_all_joined(group)
 
     def _await_more(self, group: Group, remaining_ms: int) -> None:
-        """Give others time to join a new group, once more each time one did, up to its rebalance
-        time-out (KIP-134)."""
+        """Wait for more members of a new group, again each time one has joined, up to the rebalance
+        time-out (KIP-134); `remaining_ms` milliseconds are left."""
         wait_ms = min(self._host.settings["group.initial.rebalance.delay.ms"], remaining_ms)
         group.delayed, group.grew = True, False
 
@@ -342,8 +342,8 @@ class Rebalancer:
         assignments: Sequence[tuple[str, bytes]],
         reply: Callable[[SyncOutcome], None],
     ) -> None:
-        """Serve a member of this generation that asks for its assignment; the leader brings
-        everyone's (member id, assignment)."""
+        """Serve a member of this generation that asks for its assignment; the leader's request has
+        all of them, (member id, assignment)."""
         error = SYNC_ERRORS[group.state]
         if error:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
@@ -381,8 +381,8 @@ class Rebalancer:
     def _assigned_written(
         self, group: Group, generation: int, assigned: Mapping[str, bytes], error: int
     ) -> None:
-        """Called when the assignment is written, or on error all rebalance. Nothing if the group
-        moved on."""
+        """Called when the generation's assignment is written; after an error all members rebalance.
+        Does nothing if the group is at another generation by now."""
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
         if error:
@@ -396,7 +396,8 @@ class Rebalancer:
             self._answer_sync(member, self._assigned(group, member))
 
     def heartbeat(self, group: Group, member: Member) -> int:
-        """Note that a member is alive. Returns the error code that tells it what to do."""
+        """Note that a member is alive. Returns the error code to answer: 0, or
+        REBALANCE_IN_PROGRESS, for example."""
         self.touch(group, member)
         return HEARTBEAT_ERRORS[group.state]
 
@@ -413,15 +414,15 @@ class Rebalancer:
             self._gone(group, group.check_member(member_id, instance_id))
 
     def restore(self, group: Group) -> None:
-        """Called when a group that was just read goes on where the log has it; each member has a
-        session's time to be heard of."""
+        """Called when a group was read from the log: it continues as the log has it, and each
+        member's session time-out begins."""
         group.restore()
         for member in group.members.values():
             self.touch(group, member)
 
     def dissolve(self, group: Group, error_code: int) -> None:
-        """Called when the group is no longer here: members that wait are told so, and all timers
-        end."""
+        """Called when the group is coordinated elsewhere: members that wait are answered
+        `error_code`, and all timers are cancelled."""
         with self._answers.changing():
             for timer in group.pending.values():
                 timer.cancel()
@@ -433,8 +434,8 @@ class Rebalancer:
             group.enter(GroupState.DEAD)
 
     def retire(self, group: Group, error_code: int) -> None:
-        """Remove the classic members of a group that becomes one of the consumer protocol: those
-        that wait are answered `error_code`, and all timers end."""
+        """Remove the classic members of a group that becomes a consumer group: those that wait are
+        answered `error_code`, and all timers are cancelled."""
         with self._answers.changing():
             self.dissolve(group, error_code)
             group.state = GroupState.EMPTY
@@ -442,8 +443,8 @@ class Rebalancer:
             group.generation = 0
 
     def adopt(self, group: Group, new: Group) -> None:
-        """Called when the group was one of the consumer protocol, and is now what `new` says: its
-        members rebalance."""
+        """Called when a consumer group has become the classic group `new`: its members
+        rebalance."""
         with self._answers.changing():
             group.protocol_type, group.protocol_name = new.protocol_type, new.protocol_name
             group.generation, group.state = new.generation, GroupState.STABLE
@@ -453,7 +454,7 @@ class Rebalancer:
             self._prepare(group)
 
     def _gone(self, group: Group, member: Member) -> None:
-        """Called when a member has left, or is not heard of any more."""
+        """Called when a member has left, or its session has expired."""
         with self._answers.changing():
             self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
             group.remove(member.member_id)

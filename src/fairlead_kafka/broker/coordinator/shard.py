@@ -71,27 +71,27 @@ class Shard:
     """The greatest epoch of the share groups that were deleted: the next ones begin with it."""
 
     def group(self, group_id: str, wall_ms: int) -> Group:
-        """The group, made if it is not there."""
+        """The group of this id, made if there is none."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, quiet_since_ms=wall_ms)
         return group
 
     def existing(self, group_id: str, missing: int) -> Group:
-        """The group. BrokerError with this code if it is not there."""
+        """The group of this id. BrokerError with the code `missing` if there is none."""
         group = self.groups.get(group_id)
         if group is None:
             raise BrokerError(missing, f"there is no group {group_id!r}")
         return group
 
     def forget(self, group: Group) -> None:
-        """Forget a group of which nothing is left; nothing if something is."""
+        """Forget a group without members and offsets; does nothing to any other."""
         if group.forgettable() and self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
             group.state = GroupState.DEAD
 
     def check(self) -> None:
-        """Check that counts of writes and transactions fit the groups; CheckFailed if not."""
+        """Raise CheckFailed unless the counts of writes and transactions fit the groups."""
         same("groups by id", list(self.groups), [group.group_id for group in self.groups.values()])
         writes: Counter[str] = Counter()
         for key, count in self.in_flight.items():
@@ -107,7 +107,7 @@ class Shard:
 
 
 def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_id: int = -1) -> None:
-    """Take the record at offset `position` into memory. Records come in the log's order, live and
+    """Apply the record at offset `position` to a shard. Records come in the log's order, live and
     on replay."""
     if isinstance(key, ShareEpochKey) and key == RETIRED:
         assert isinstance(value, ShareEpoch)
@@ -132,8 +132,8 @@ def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_i
 
 
 def _apply_share(group: Group, key: ShareGroupKey, value: Value | None) -> None:
-    """Take a record of a share group into memory: its first makes one of the group, the tombstone of
-    its epoch takes that back."""
+    """Apply a record of a share group: the first one turns the group into a share group, the
+    tombstone of its epoch turns it back."""
     if group.share is None:
         if value is None:
             return
@@ -144,8 +144,8 @@ def _apply_share(group: Group, key: ShareGroupKey, value: Value | None) -> None:
 
 
 def _apply_consumer(group: Group, key: GroupsKey, value: Value | None) -> None:
-    """Take a record of a consumer group into memory: its first makes one of the group, the
-    tombstone of its epoch takes that back."""
+    """Apply a record of a consumer group: the first one turns the group into a consumer group, the
+    tombstone of its epoch turns it back."""
     assert not isinstance(value, CommittedOffset | GroupRecord)
     assert not isinstance(value, SHARE_VALUES)
     if group.consumer is None:
@@ -177,7 +177,8 @@ def _apply_offset(
 
 
 def apply_end(shard: Shard, producer_id: int, committed: bool) -> None:
-    """Called when a marker came: what the producer's transaction commits counts now, or is dropped."""
+    """Apply a transaction marker: offsets in the producer's transaction count from now on, or are
+    dropped."""
     for group_id in shard.in_transaction.pop(producer_id, ()):
         group = shard.groups.get(group_id)
         offsets = group.transactional.pop(producer_id, {}) if group is not None else {}
@@ -189,8 +190,8 @@ def apply_end(shard: Shard, producer_id: int, committed: bool) -> None:
 
 
 def replay(shard: Shard, batches: bytes, from_offset: int) -> None:
-    """Take batches of the log into memory. Records that are not Kafka's are passed over: they are
-    not ours."""
+    """Apply batches of the log to a shard. Records of unknown form are skipped: no coordinator
+    wrote them."""
     view = memoryview(batches)
     for header, start, stop in _runs(scan(batches)):
         if header.control:
@@ -205,7 +206,7 @@ def replay(shard: Shard, batches: bytes, from_offset: int) -> None:
 
 def _runs(headers: Sequence[BatchHeader]) -> Iterable[tuple[BatchHeader, int, int]]:
     """(header, start, stop) of each batch that belongs to a transaction, and of each run of others,
-    which are read in one go."""
+    which are decoded in one call."""
     first: BatchHeader | None = None
     stop = 0
     for header in headers:

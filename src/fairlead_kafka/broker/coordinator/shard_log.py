@@ -59,13 +59,13 @@ base offset)."""
 
 
 class ShardLogHost(AttendanceHost, Protocol):
-    """The part of the broker that writing needs."""
+    """The parts of a broker that writing to shards uses."""
 
     settings: Settings
 
 
 class ShardLog:
-    """Writes to all shards of one broker."""
+    """Writes the records of groups to all shards of one broker."""
 
     def __init__(self, host: ShardLogHost, append: Append, in_doubt: Callable[[Shard], None]) -> None:
         self._host = host
@@ -79,11 +79,12 @@ class ShardLog:
         written: Callable[[dict[Key, int]], None],
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> None:
-        """Write entries; then written(key → error code for a client, 0 if it stands), exactly once.
+        """Write entries; then written({key: error code for clients, 0 if it is committed}), exactly
+        once.
 
         With a `producer` they belong to its transaction. Entries that are not committed within
-        `offsets.commit.timeout.ms`, because there are no replicas that take them, are told to have
-        timed out; they may stand all the same, later.
+        `offsets.commit.timeout.ms`, for lack of replicas, are reported to have timed out; they may
+        be committed all the same, later.
         """
         # Packed before anything is counted or timed: what cannot be packed leaves nothing behind.
         chunks = [(chunk, _columns(chunk)) for chunk in _chunks(entries)]
@@ -121,11 +122,11 @@ class ShardLog:
     def write_at_once(
         self, shard: Shard, group: Group, entries: Sequence[Entry], written: Callable[[int], None]
     ) -> None:
-        """Write entries of a group as one batch; written(error code for a client, 0 if it stands),
-        once. BrokerError if the log does not take them: then nothing has changed.
+        """Write entries of a group as one batch; written(error code for clients, 0 if they are
+        committed), once. BrokerError if they cannot be appended: then nothing has changed.
 
-        They are in memory as soon as the log has taken them, so that the next request is decided on
-        them. If they fail after that, memory says what the log does not: the shard is in doubt.
+        Entries are applied to the shard as soon as they are appended, so that the next request sees
+        them. If they fail after that, the shard in memory differs from the log, and is read again.
         """
         columns = _columns(entries)
         write = GroupWrite([written])
@@ -177,7 +178,8 @@ class ShardLog:
     def _within(
         self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]
     ) -> Callable[[dict[Key, int]], None]:
-        """`written`, to be called once: with a time-out for every key if time is up first."""
+        """A function that calls `written` once; if time is up first, it is called with a time-out
+        for every key."""
         deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
         timer = self._host.call_at(
             deadline_ns,
@@ -193,8 +195,8 @@ class ShardLog:
 
 
 def when_committed(group: Group, committed: Callable[[int], None]) -> None:
-    """Call committed(error code) once all that was written of a consumer group is committed: at
-    once if it is."""
+    """Call committed(error code) once all entries written so far of a consumer group are committed:
+    at once if they are."""
     if not group.writes:
         committed(ErrorCode.NONE)
     elif group.writes[-1].late:
@@ -242,8 +244,7 @@ def _encode(key: Key, value: Value | None) -> bytes | None:
 
 
 def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry]:
-    """The entries that take back a group's offsets of `partitions`, those of open transactions
-    included."""
+    """Tombstones of a group's offsets of `partitions`, also of those in open transactions."""
     return [
         (OffsetKey(group.group_id, of), None)
         for of in partitions
@@ -252,8 +253,8 @@ def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry
 
 
 def tombstones_of_gone(shard: Shard, gone: Callable[[str, CommittedOffset], bool]) -> list[Entry]:
-    """The entries that take back offsets whose topics are gone: gone(topic, offset). A partition
-    keeps its offsets while one of them, of a transaction perhaps, is of a topic that is there."""
+    """Tombstones of offsets whose topics were deleted: gone(topic, offset) is true. A partition
+    keeps its offsets while one of them, perhaps in a transaction, is of a topic that exists."""
     return [
         entry
         for group in shard.groups.values()
@@ -264,13 +265,10 @@ def tombstones_of_gone(shard: Shard, gone: Callable[[str, CommittedOffset], bool
 
 
 def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-    """The partitions whose offset is past retention (KIP-211).
-
-    Counted from the commit, or from when the group lost its last member, whichever is later (Kafka
-    counts from the latter alone, and so soon forgets what an admin set for a group that was empty
-    for long). While it has members, an offset expires only if none of them may be reading the
-    topic.
-    """
+    """The partitions whose committed offset has expired (KIP-211). Retention counts from the
+    commit, or from when the group lost its last member, whichever is later (Kafka counts from the
+    latter alone, and so soon forgets what an admin set for a group that was empty for long). While
+    the group has members, an offset expires only if none of them may be reading the topic."""
     partitions = []
     for of, committed in group.offsets.items():
         consuming = group.consumer is not None
@@ -288,7 +286,7 @@ def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition
 
 
 def group_tombstone(group: Group) -> list[Entry]:
-    """The entry that takes back the group's own record, if it has one."""
+    """The tombstone of the group's own record; none if the log has no such record."""
     return [] if group.record is None else [(GroupKey(group.group_id), None)]
 
 

@@ -33,7 +33,7 @@ Done = Callable[[int], None]
 
 
 class ShareRecordsHost(Protocol):
-    """The part of the broker that the records of share groups need."""
+    """The parts of a broker that the records of share groups use."""
 
     wall_ms: int
     settings: Settings
@@ -55,14 +55,14 @@ class ShareRecords:
         self.topics = topics
 
     def get(self, group_id: str) -> ShareGroup | None:
-        """The share group of this id; None for one that is not there, or of another kind. BrokerError
-        if it is not at home here."""
+        """The share group of this id; None if there is none, or one of another kind. BrokerError if
+        another broker coordinates it."""
         group = self._shards.of(group_id).groups.get(group_id)
         return None if group is None else group.share
 
     def existing(self, group_id: str, kind: str = "Share group") -> ShareGroup:
-        """The share group of this id. BrokerError GROUP_ID_NOT_FOUND, in Kafka's words, for one
-        that is not there (as a `kind`), or of another kind."""
+        """The share group of this id. BrokerError GROUP_ID_NOT_FOUND, in Kafka's words, if there is
+        none or it is of another kind; the text calls it a `kind`."""
         group = self._shards.of(group_id).groups.get(group_id)
         if group is None or (group.share is None and group.forgettable()):
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
@@ -71,7 +71,7 @@ class ShareRecords:
         return group.share
 
     def existing_or_new(self, group_id: str) -> tuple[ShareGroup, bool]:
-        """The share group of this id, and whether it is a new one, which no record has yet.
+        """The share group of this id, and True if it is a new one, without a record yet.
         BrokerError GROUP_ID_NOT_FOUND for one of another kind."""
         shard = self._shards.of(group_id)
         made = shard.groups.get(group_id)
@@ -83,21 +83,22 @@ class ShareRecords:
         return max(FIRST_EPOCH, shard.retired_epoch)
 
     def loaded(self) -> Iterator[ShareGroup]:
-        """All share groups that are at home here."""
+        """All share groups that this broker coordinates."""
         for shard in self._shards.loaded():
             for group in shard.groups.values():
                 if group.share is not None:
                     yield group.share
 
     def find(self, group_id: str) -> ShareGroup | None:
-        """The share group, if it is at home here; else None. For work that nobody waits for."""
+        """The share group, if this broker coordinates it; else None. For work that is no part of a
+        request."""
         try:
             return self.existing(group_id)
         except BrokerError:
             return None
 
     def view(self, group_id: str) -> ShareView:
-        """All that a decision about a share group may depend on, besides itself."""
+        """The metadata and settings that a decision about a share group depends on."""
         own = self._broker.controller.group_settings(group_id)
         settings = self._broker.settings
         return ShareView(
@@ -109,8 +110,8 @@ class ShareRecords:
         )
 
     def write(self, group_id: str, entries: Sequence[ShareGroupEntry], written: Done) -> None:
-        """Write entries of a group; BrokerError if the log does not take them. Without any, `written`
-        is called once what was written before is committed."""
+        """Write entries of a group; `written` is called once they are. BrokerError if they cannot
+        be appended. Without entries, `written` is called once all earlier ones are committed."""
         shard = self._shards.of(group_id)
         group = shard.group(group_id, self._broker.wall_ms)
         if entries:
@@ -119,20 +120,20 @@ class ShareRecords:
             when_committed(group, written)
 
     def take_back(self, group: ShareGroup, written: Done) -> None:
-        """Write that a group is gone, and which epochs are not to come again; BrokerError if the log
-        does not take it."""
+        """Write tombstones of a group, and its last epoch, so that no epoch is used again.
+        BrokerError if they cannot be appended."""
         retired = ShareEpoch(max(self._shards.of(group.group_id).retired_epoch, group.epoch), 0)
         self.write(group.group_id, [*group.tombstones(), (RETIRED, retired)], written)
 
     def forget_made(self, group_id: str) -> None:
-        """Forget a group that was made to be written, and of which nothing was."""
+        """Forget a group that was made in memory, if none of its records was written."""
         with suppress(BrokerError):  # its home is led elsewhere by now
             groups = self._shards.of(group_id).groups
             if group_id in groups and groups[group_id].forgettable():
                 del groups[group_id]
 
     def write_by_itself(self, group_id: str, entries: Sequence[ShareGroupEntry]) -> bool:
-        """Write entries that no request asked for; False if the log does not take them."""
+        """Write entries that are no part of a request; False if they cannot be appended."""
         if not entries:
             return True
         try:
@@ -145,7 +146,8 @@ class ShareRecords:
     def note(
         self, group_id: str, entries: Callable[[ShareGroup], Sequence[ShareGroupEntry]], done: Done
     ) -> None:
-        """Write what follows from what was asked elsewhere; done(error code) once it stands."""
+        """Write the entries that follow from a share coordinator's answer; done(error code) once
+        they are committed."""
         try:
             self.write(group_id, entries(self.existing(group_id)), done)
         except BrokerError as error:

@@ -1,9 +1,9 @@
 """Share groups (KIP-932) among the groups of a coordinator: heartbeats and sessions of members.
 
-A heartbeat is decided on what is in memory (`share_groups.membership`), written as one batch, and in
-memory as soon as the log has taken it. It may find partitions without a state: these are noted as
-initializing, the share coordinator is asked once that is committed (`share_states`), and once it has
-them they are noted as initialized; with the next heartbeat they come into targets.
+A heartbeat is decided on what is in memory (`share_groups.membership`), written as one batch, and
+in memory as soon as the log has taken it. It may find partitions without a state: these are noted
+as initializing, the share coordinator is asked once that is committed (`share_states`), and once it
+has them they are noted as initialized; with the next heartbeat they come into targets.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class ShareSideHost(ShareRecordsHost, ShareStatesHost, Protocol):
-    """The part of the broker that share groups need."""
+    """The parts of a broker that share groups use."""
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Session of one member. Its timer is not moved by each heartbeat; when due it looks again."""
+    """The session of one member. Its timer is not moved by each heartbeat: when it is due, it looks
+    whether there was one."""
 
     deadline_ns: int = 0
     timer: Timer | None = None
 
 
 class ShareSide:
-    """The share groups of one coordinator. Methods raise BrokerError with what the client is told."""
+    """The share groups of one coordinator. Methods raise BrokerError with the code to answer."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class ShareSide:
     # --- Members
 
     def heartbeat(self, request: ShareHeartbeat, reply: Callable[[int, HeartbeatResult], None]) -> None:
-        """Serve a ShareGroupHeartbeat; reply(error code, answer) once the log has what the answer
-        rests on."""
+        """Serve a ShareGroupHeartbeat; reply(error code, answer) once the records that the answer
+        depends on are written."""
         check_share_heartbeat(request)
         if request.member_epoch < 0:
             self._leave(request, reply)
@@ -117,7 +118,8 @@ class ShareSide:
         self.states.loaded(group)
 
     def forget(self, group_id: str, member_id: str | None = None) -> None:
-        """Called when a member is gone, or (None) the whole group: sessions end."""
+        """Called when a member was removed, or (`member_id` None) the whole group: end the
+        sessions."""
         watches = self._watches.get(group_id, {})
         for one in [*watches] if member_id is None else [member_id]:
             watch = watches.pop(one, None)

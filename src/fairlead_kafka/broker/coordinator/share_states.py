@@ -44,7 +44,7 @@ Places = Mapping[UUID, TopicState]
 
 
 class ShareStatesHost(Protocol):
-    """The part of the broker that the states of share groups need."""
+    """The parts of a broker that the states of share groups use."""
 
     now_ns: int
     wall_ms: int
@@ -58,8 +58,8 @@ class ShareStatesHost(Protocol):
 
 
 class ShareStates:
-    """The states of one coordinator's share groups. Methods raise BrokerError with what the client is
-    told."""
+    """Keeps the states of one group coordinator's share groups at the share coordinators: begins,
+    alters and deletes them. Methods raise BrokerError with the code to answer."""
 
     def __init__(
         self, broker: ShareStatesHost, records: ShareRecords, owner_of: Callable[[Group], Owner]
@@ -68,21 +68,20 @@ class ShareStates:
         self._records = records
         self._owner_of = owner_of
         self._open: dict[str, list[Callable[[], None]]] = {}
-        """Group → what ends each round of questions under way, for when the group is not at home here
-        any more."""
+        """Group → what ends each round of questions under way, for when the group is not at home
+        here any more."""
 
     def dropped(self, group_id: str) -> None:
-        """Called when the group is at home elsewhere: what is under way ends with NOT_COORDINATOR,
-        and is not asked again."""
+        """Called when another broker coordinates the group: requests to share coordinators end with
+        NOT_COORDINATOR, and are not repeated."""
         for end in self._open.pop(group_id, []):
             end()
 
     def begin(self, group_id: str, epoch: int, places: Places) -> None:
         """Have the share coordinator begin the states of partitions at the group's epoch that was
-        written with them, and note those that it has.
-
-        It is asked once the log has committed that they are begun: a coordinator that is one no more
-        would leave states that no group knows of."""
+        written with them, and note those that it has begun. It is asked once the log has committed
+        that they are being begun: otherwise a group coordinator that is replaced would leave states
+        that no group knows of."""
         found = self._records.find(group_id)
         if found is None:
             return
@@ -106,9 +105,9 @@ class ShareStates:
         ask: Callable[[ShareKey, Done], Question],
         asked: Callable[[dict[ShareKey, int]], None],
     ) -> None:
-        """Ask for each share partition; asked(key → error code) once all are answered. Until then
-        the group counts them among `asked`: no other question goes beside, and they are not
-        assigned."""
+        """Ask the share coordinator, by `ask`, about each share partition; asked({key: error code})
+        once all are answered. Until then the group has them in `asked`: no other request about them
+        is sent, and they are not assigned."""
         keys = [
             ShareKey(group.group_id, topic, number)
             for topic, state in places.items()
@@ -143,8 +142,8 @@ class ShareStates:
             questions[key] = ask(key, partial(answered, key))
 
     def loaded(self, group: ShareGroup) -> None:
-        """Called when a group was read from the log: topics that are gone are forgotten, and what
-        another coordinator had begun to alter is altered."""
+        """Called when a group was read from the log: deleted topics are forgotten, and alterations
+        that another coordinator had begun are carried out."""
         states = group.states
         topics = {*states.initializing, *states.initialized, *states.deleting}
         gone = {topic for topic in topics if self._records.topics.by_id(topic) is None}
@@ -156,14 +155,15 @@ class ShareStates:
             self._alter(group, places, altering, lambda _errors: None)
 
     def topic_deleted(self, topic_id: UUID) -> None:
-        """Called when a topic is gone. The share coordinator hears of it by itself; here the groups
-        forget it."""
+        """Called when a topic was deleted: the groups forget it. (The share coordinator hears of
+        that by itself.)"""
         for group in self._records.loaded():
             if forgotten(group, [topic_id]):
                 self._forget_later(group.group_id, topic_id)
 
     def _forget_later(self, group_id: str, topic_id: UUID) -> None:
-        """Forget a topic of a group in a later step, since files are for a step of our own."""
+        """Forget a topic of a group in a later step of this broker, in which its files may be
+        written."""
 
         def forget() -> None:
             found = self._records.find(group_id)
@@ -173,8 +173,8 @@ class ShareStates:
         self._broker.call_at(self._broker.now_ns, forget, self._owner_of(Group(group_id)))
 
     def delete_group(self, group: ShareGroup, reply: Done) -> None:
-        """Delete a share group without members: the states of its partitions, then itself. Calls
-        reply(error code)."""
+        """Delete a share group without members: first the states of its partitions, then the group
+        itself. Calls reply(error code)."""
         states = group.states
         places = merged(self._left_over(group), merged(states.initializing, states.initialized))
         epoch = group.epoch
@@ -201,14 +201,14 @@ class ShareStates:
         self._records.note(group.group_id, lambda now: deleting(now, places), noted)
 
     def _deletion(self, epoch: int) -> Callable[[ShareKey, Done], Question]:
-        """A function that asks to forget the state of a share partition, if it is of this epoch or
-        before."""
+        """A function that asks to forget the state of a share partition, if the state is of this
+        epoch or an earlier one."""
         return lambda key, done: self._broker.share_persister.delete(key, epoch, done)
 
     # --- Offsets
 
     def places(self, group_id: str) -> Places:
-        """The partitions of a group whose state there is; none for a group that is not there."""
+        """The partitions of which a group has a state; none for a group that does not exist."""
         group = self._records.get(group_id)
         return {} if group is None else group.states.initialized
 
@@ -218,12 +218,12 @@ class ShareStates:
         offsets: Mapping[UUID, Mapping[int, int]],
         reply: Callable[[dict[ShareKey, int]], None],
     ) -> None:
-        """Serve AlterShareGroupOffsets: a group without members, made if there is none, goes on
-        from these offsets; reply(key → error code). BrokerError: NON_EMPTY_GROUP,
+        """Serve AlterShareGroupOffsets: set the start offsets of a group without members, which is
+        made if there is none; reply({key: error code}). BrokerError: NON_EMPTY_GROUP,
         GROUP_ID_NOT_FOUND for one of another kind.
 
-        The group's epoch goes up by one, and is the state epoch of the new states (KIP-932): a
-        question that is asked again, since its answer was lost, does not begin them a second time.
+        The group's epoch grows by one, and is the state epoch of the new states (KIP-932), so that
+        a request that is repeated after a lost answer does not begin them a second time.
         """
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
@@ -266,8 +266,8 @@ class ShareStates:
         altering: Alterations,
         reply: Callable[[dict[ShareKey, int]], None],
     ) -> None:
-        """Ask for the offsets that an admin wants. The group's record has them, so that the
-        coordinator after one that is lost on the way goes on."""
+        """Have the share coordinator set the offsets that an admin wants. The group's record has
+        them, so that the next group coordinator continues if this one fails meanwhile."""
 
         def begin(key: ShareKey, done: Done) -> Question:
             return self._broker.share_persister.initialize(key, *altering[key[1:]], done)
@@ -287,8 +287,8 @@ class ShareStates:
     def delete_offsets(
         self, group_id: str, topics: Iterable[UUID], reply: Callable[[dict[UUID, int]], None]
     ) -> None:
-        """Serve DeleteShareGroupOffsets: a group without members forgets where it is in topics;
-        reply(topic id → error code). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """Serve DeleteShareGroupOffsets: forget the offsets that a group without members has in
+        topics; reply({topic id: error code}). BrokerError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
         if not group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         group = _empty(self._records.existing(group_id))
@@ -317,15 +317,15 @@ class ShareStates:
         self._records.note(group_id, lambda now: deleting(now, places), forget)
 
     def _still_empty(self, group_id: str, error: int) -> ShareGroup | int:
-        """The group, if what was to be written stands and no member has joined meanwhile; if not, the
-        error code for the client."""
+        """The group, if its records are written (`error` 0) and no member has joined meanwhile;
+        else the error code to answer."""
         try:
             return error or _empty(self._records.existing(group_id))
         except BrokerError as refused:
             return refused.code
 
     def _left_over(self, group: ShareGroup) -> Places:
-        """All partitions of topics whose state was to be forgotten before, and may be there still."""
+        """All partitions of topics whose state was to be forgotten, and may still exist."""
         topics = (self._records.topics.by_id(topic_id) for topic_id in group.states.deleting)
         return {
             topic.topic_id: TopicState(topic.name, frozenset(range(topic.partitions)))
@@ -335,7 +335,7 @@ class ShareStates:
 
 
 def _empty(group: ShareGroup) -> ShareGroup:
-    """The group. BrokerError NON_EMPTY_GROUP if it has members."""
+    """The share group `group` itself. BrokerError NON_EMPTY_GROUP if it has members."""
     if group.members:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
     return group
@@ -346,7 +346,7 @@ def _with(errors: dict[ShareKey, int], error: int) -> dict[ShareKey, int]:
 
 
 def _grouped(places: Places, keys: Iterable[ShareKey]) -> dict[UUID, TopicState]:
-    """Partitions of share partitions, by topic."""
+    """The partitions of the share partitions `keys`, by topic id."""
     numbers: dict[UUID, set[int]] = {}
     for key in keys:
         numbers.setdefault(key.topic_id, set()).add(key.partition)

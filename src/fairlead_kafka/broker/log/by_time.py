@@ -48,8 +48,8 @@ None if there is none."""
 
 
 class _Search(ABC):
-    """One search among the records from the log's start to `end` (excluded). `later(function)` has
-    a function called in another step."""
+    """One search among the records from the log's start to `end` (excluded). `later(function)`
+    calls a function in another step."""
 
     def __init__(self, partition: Partition, end: int, read: Read, later: Later, done: Found) -> None:
         self._partition = partition
@@ -70,16 +70,16 @@ class _Search(ABC):
 
     @abstractmethod
     def next_number(self) -> int | None:
-        """The number of the next batch to search, of those that were there when the search began;
-        None: there is no other."""
+        """The number of the next batch to search, of the batches that there were when the search
+        began; None: there is no more."""
 
     @abstractmethod
     def look(self, offsets: Int64, stamps: Int64) -> int | None:
-        """The place in a batch of the record that is sought, by the records' offsets and timestamps
-        (ms); None: there is none, or the one found before comes first."""
+        """The index in a batch of the record that is sought, by the records' offsets and timestamps
+        (ms since 1970); None: there is none, or one found before is the better."""
 
     def go_on(self) -> None:
-        """Look into batches until the search is over, or one has to be waited for."""
+        """Search batches until the search is over, or a batch has to be waited for."""
         index, stop = self._partition.index, self._looks + LOOKS_PER_STEP
         while not self._over and not self._looking:
             if self._looks == stop:
@@ -183,14 +183,15 @@ class _Newest(_Search):
 
     @hook("ListOffsets: the newest record of a batch, if it has one")
     def newest_of(self, stamps: Int64) -> int | None:
-        """The place of the greatest timestamp; None if there is none."""
+        """The index of the greatest timestamp in `stamps`; None if there is none."""
         return int(stamps.argmax()) if len(stamps) else None
 
 
 def first_at(
     partition: Partition, timestamp_ms: int, end: int, read: Read, later: Later, done: Found
 ) -> None:
-    """Find the first record at or after a time, among those below `end`."""
+    """Find the first record at or after a time (`timestamp_ms`, since 1970), among those below
+    `end`."""
     _FirstAt(partition, timestamp_ms, end, read, later, done).go_on()
 
 

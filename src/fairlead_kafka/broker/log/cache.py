@@ -33,8 +33,8 @@ _PRIVATE: dict[str, int] = (
 
 
 class _Block:
-    """Bytes `begin` to `end` of a file. What is written is never changed while somebody looks at
-    it: views of it may outlive the block."""
+    """Bytes `begin` to `end` of a file. Bytes are never changed while a view of them exists, which
+    may outlive the block."""
 
     __slots__ = ("begin", "data", "end", "file", "full", "pages", "view")
 
@@ -47,8 +47,8 @@ class _Block:
         self.full = False
 
     def give_up(self) -> mmap.mmap | None:
-        """Release the block; its pages, to be used again, if nobody looks at them any more, else
-        None."""
+        """Release the block; returns its memory, to be used again, if no view of it exists any
+        more, else None."""
         self.view.release()
         self.data.release()
         try:
@@ -80,7 +80,8 @@ class TailCache:
         seven times as much to fill."""
 
     def add(self, file: int, position: int, entry: bytes) -> None:
-        """Keep what is appended to `file` at `position`, behind all that is here."""
+        """Keep the bytes of an entry that is appended to `file` at `position`, behind all
+        others."""
         size_bytes = len(entry)
         if size_bytes > self._limit_bytes:
             return
@@ -107,7 +108,7 @@ class TailCache:
 
     @hook("log: a rewound write leaves the cache")
     def rewind(self, file: int, position: int) -> None:
-        """Called when a failed write is taken back: nothing is there any more from `position` of
+        """Called when a failed write is taken back: the cache forgets everything from `position` of
         `file` on."""
         while self._begins and self._begins[-1] >= (file, position):
             self._begins.pop()

@@ -1,12 +1,12 @@
 """The checkpoint: all that is known of the partitions at one place of the log, in one file.
 
-    magic 8 · length of the heading 8 · heading (JSON) · tables of int64, little-endian · CRC-32 of all before 4
+    magic 8 · length of heading 8 · heading (JSON) · tables of int64, little-endian · CRC-32 4
 
 The heading says which place, which files there were and how long each table is. Partitions of which
 nothing is known are left out. Tables: the ids of `topics`; a row for each of the `partitions`; and
 in their order what belongs to them: `batches` (rows of the index), `epochs`, `producers` (packed),
 `passes` of compaction.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass
 class Place:
-    """Position of a checkpoint in the log: all before byte `position` of file `file` is in it.
+    """Position of a checkpoint in the log: it covers everything before byte `position` of file
+    `file`.
 
     `closed` gives the sizes of earlier files, in bytes.
     """
@@ -51,7 +52,8 @@ class Place:
 
 
 class Encoder:
-    """Takes partitions one by one, in any order, and makes the file of them."""
+    """Makes the bytes of a checkpoint's file of partitions, which are given one by one, in any
+    order."""
 
     def __init__(self) -> None:
         self._topics: dict[uuid.UUID, int] = {}
@@ -126,8 +128,8 @@ class Checkpoint:
         self._epochs, self._passes = _pairs(epochs), _pairs(passes)
 
     def restore(self, partition_of: Callable[[uuid.UUID, int], Partition | None]) -> dict[int, int]:
-        """Fill every partition that `partition_of` gives (None: its topic is gone); file → live
-        bytes."""
+        """Restore every partition that `partition_of` gives (None: its topic was deleted). Returns
+        {file: live bytes}."""
         kept = np.ones(len(self._partitions), np.bool_)
         transactional = self._transactional()
         sums = np.concatenate(([0], np.cumsum(self._table()[:, SIZE])))
@@ -183,13 +185,13 @@ class Checkpoint:
         )
 
     def _transactional(self) -> set[int]:
-        """Partitions, by the number of their row, that have batches of transactions."""
+        """Numbers of the rows of partitions that have batches of transactions."""
         counts = self._partitions[:, 5]
         found = np.flatnonzero(self._table()[:, MARK] & TRANSACTIONAL)
         return set(np.searchsorted(np.cumsum(counts), found, side="right").tolist())
 
     def _live_bytes(self, kept: npt.NDArray[np.bool_]) -> dict[int, int]:
-        """File → bytes of batches in it, of the partitions that are `kept`."""
+        """{file: bytes of batches in it}, of the partitions that are `kept`."""
         batches = self._table()[np.repeat(kept, self._partitions[:, 5])]
         files, places = np.unique(batches[:, FILE], return_inverse=True)
         live_bytes = np.bincount(places, weights=batches[:, SIZE], minlength=len(files)).astype(np.int64)

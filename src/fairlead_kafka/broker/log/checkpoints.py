@@ -38,7 +38,7 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class Checkpoints:
-    """The checkpoints of one log."""
+    """Writes the checkpoints of one log."""
 
     def __init__(
         self, files: Files, segments: SegmentFiles, writer: Writer, partitions: PartitionTable, later: Later
@@ -75,12 +75,12 @@ class Checkpoints:
         self.released()
 
     def released(self) -> None:
-        """Called when batches were let go of: a file may have none that is needed any more."""
+        """Called when batches were dropped: a file may have none that is needed any more."""
         self._reclaim = True
 
     def reclaim(self) -> None:
-        """Write both checkpoints and delete the dead files, if there are any. Called at the end of
-        each step."""
+        """Delete files without live batches, if there are any, after writing both checkpoints.
+        Called at the end of each step."""
         if self._reclaim and not self._busy:
             self._reclaim = False
             dead = self._segments.dead()
@@ -88,7 +88,7 @@ class Checkpoints:
                 self._begin(dead, synced=False, done=lambda: None)
 
     def write_if_due(self) -> None:
-        """Write a checkpoint if enough is new since the last. Called at intervals."""
+        """Write a checkpoint if enough has changed since the last one. Called at intervals."""
         self._reclaim = True  # what could not be deleted before
         if self._busy:
             return
@@ -100,7 +100,7 @@ class Checkpoints:
             self._begin([], synced=False, done=lambda: None)
 
     def close(self, done: Callable[[], None]) -> None:
-        """Write the last checkpoint, now that all is synced and final, then call `done`."""
+        """Write the last checkpoint, after everything was synced, then call `done`."""
         if self._busy:
             self._closing = done
             self._go_on()  # nobody will wait for a later step any more
@@ -112,8 +112,8 @@ class Checkpoints:
             self._begin([], synced=True, done=done)
 
     def _marks(self) -> int:
-        """A number that changes whenever a high watermark does: the sum of all. They rise, or fall
-        with a cut, which is new in the log."""
+        """A number that changes whenever a high watermark does: their sum. (They only rise; when
+        one falls, by a truncation, the log has a new note.)"""
         return sum(partition.high_watermark for partition in self._partitions)
 
     def _now(self) -> tuple[int, int]:
@@ -189,7 +189,8 @@ class Checkpoints:
 
     @shared("the checkpoints of the log")
     def take(self, partition: Partition) -> None:
-        """Gather a partition as it is now, unless that was done."""
+        """Add a partition to the checkpoint that is being made, as it is now, unless it is in
+        it."""
         if self.taking.pop(partition, self) is None:
             self._encoder.take(partition)
 
@@ -203,7 +204,7 @@ class Checkpoints:
             _logger.warning("%s: a dead log file could not be deleted: %s", self._segments.folder, error)
 
     def check(self) -> None:
-        """Raise CheckFailed if anything is left of a checkpoint while none is being written."""
+        """Raise CheckFailed if parts of a checkpoint are kept while none is being written."""
         holds(
             "no checkpoint is written, so none waits for a partition",
             self._busy or not (self.taking or self._more or self._closing),

@@ -1,14 +1,16 @@
 """The work on old files, a piece at a time: compaction of partitions, and rewriting of files in
 which little is alive.
 
-    idle ──look──> mapping ──all keys known──> compacting ──end──> idle     one partition after the other, the dirtiest first
-      │                          (or no room for more)
-      └────nothing to compact──> collecting ─> copying ──end──> idle        the emptiest file; the one written to is closed before
+    idle ──look──> mapping ──all keys known, or no room for more──> compacting ──end──> idle
+      └────nothing to compact──> collecting ──> copying ──end──> idle
+
+Partitions are compacted one after the other, the dirtiest first. The file that is copied is the
+emptiest one; the file written to is closed before.
 
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
 comes between two pieces. Whatever fails, or is no longer so (the partition was cut, its topic
 deleted), ends the work at hand: what was done of it stands, and the next look starts from scratch.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ Later = Callable[[Callable[[], None]], object]
 
 
 class Cleaner:
-    """Compacts and rewrites. `later(function)` calls a function in a step of its own, soon;
-    `wall_ms` is the time of day."""
+    """Compacts partitions and rewrites files. `later(function)` calls a function in a step of its
+    own, soon; `wall_ms()` gives milliseconds since 1970."""
 
     def __init__(
         self,
@@ -100,7 +102,8 @@ class Cleaner:
             _Rewriting(self, sparse[0]).collect_piece()
 
     def ended(self, again: bool) -> None:
-        """Called when the work at hand is over; look for more if it went well."""
+        """Called when a compaction or rewriting has ended; if it succeeded (`again`), look for the
+        next."""
         self._busy = False
         if again and self._settings is not None:
             settings = self._settings
@@ -129,7 +132,7 @@ class Cleaner:
     def read(
         self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]
     ) -> None:
-        """Read batches of a partition or file; if that fails the work at hand ends."""
+        """Read batches of a partition or file; if that fails the compaction or rewriting ends."""
 
         def taken(found: list[ReadBatch]) -> None:
             try:
@@ -148,7 +151,8 @@ class Cleaner:
         self._reader.read(locations, taken)
 
     def move(self, moves: list[Move], then: Callable[[], None], passed: bytes | None = None) -> None:
-        """Move batches, then go on in a step of its own; if that fails the work at hand ends."""
+        """Move batches, then call `then` in a step of its own; if that fails the compaction or
+        rewriting ends."""
 
         def moved(success: bool) -> None:
             if success:
@@ -176,7 +180,7 @@ class _Compaction:
     def _next_piece(self) -> tuple[list[Location], int] | None:
         """Locations of the next piece's batches, and the offset where it ends.
 
-        None if the pass makes no sense any more; it is ended then.
+        None if the pass is obsolete by now; it is ended then.
         """
         partition = self._partition
         if (
@@ -220,7 +224,7 @@ class _Compaction:
         self._cleaner.read(self._partition, locations, taken)
 
     def compact_piece(self) -> None:
-        """Decide what stays of the next piece, and have that written."""
+        """Decide which records of the next piece stay, and have its batches rewritten."""
         piece = self._next_piece()
         if piece is None:
             return
@@ -254,7 +258,8 @@ class _Compaction:
 
 
 class _Rewriting:
-    """Copies what is alive in one file to the end of the log, so that the file can go."""
+    """Copies the live batches of one file to the end of the log, so that the file can be
+    deleted."""
 
     def __init__(self, cleaner: Cleaner, file: int) -> None:
         self._cleaner = cleaner

@@ -45,10 +45,8 @@ class Due(NamedTuple):
 
 
 def due(partition: Partition, now_ms: int) -> Due | None:
-    """The compaction that a partition needs now; None: there is nothing, or not enough.
-
-    The newest batch is never touched: from it another replica learns where the log ends.
-    """
+    """The compaction that a partition needs now; None: there is too little to compact. The newest
+    batch is never rewritten: it shows other replicas where the log ends."""
     index, limits = partition.index, partition.limits
     if not limits.compact or len(index) < 2:
         return None
@@ -77,19 +75,17 @@ def due(partition: Partition, now_ms: int) -> Due | None:
 
 
 def horizon(partition: Partition, now_ms: int) -> int:
-    """The offset below which tombstones and markers may be removed: a pass had reached it
-    `delete.retention.ms` ago."""
+    """The offset below which tombstones and markers may be removed: an earlier pass had reached it
+    at least `delete.retention.ms` before `now_ms`."""
     latest_ms = now_ms - partition.limits.delete_retention_ms
     return max((end for end, at_ms in partition.passes if at_ms <= latest_ms), default=0)
 
 
 def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int, int], ...]:
-    """The passes to remember once one has come to `end`.
-
-    Those that still make a difference, and none that came soon after the one before it: what it
-    came to counts as the new one's, so that some tombstones stay a little longer, and the list
-    short however often a partition is compacted.
-    """
+    """The passes, (end offset, time in ms) each, to remember after one that reached `end`. Passes
+    that do not matter any more are dropped, and so is one that came soon after the pass before it:
+    its end counts as the new one's. So some tombstones stay a little longer, and the list stays
+    short however often a partition is compacted."""
     if partition.passes and partition.passes[-1][0] >= end:
         return partition.passes
     past = horizon(partition, now_ms)
@@ -114,8 +110,8 @@ class Latest:
 
     @hook("compaction: the newest offset of each key")
     def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int) -> None:
-        """Take the batches in `data`; those of `aborted` transactions (producer id, first offset)
-        count for nothing."""
+        """Take the batches in `data`; batches of `aborted` transactions (producer id, first offset)
+        are left out."""
         records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)
         if records.keys is None or not records.count:
             return
@@ -141,7 +137,7 @@ class Compacted(NamedTuple):
 
 
 class BatchCompactor:
-    """Says of each batch below `stop` what stays of it."""
+    """Decides which records of each batch below `stop` stay."""
 
     def __init__(self, partition: Partition, latest: Latest, stop: int, now_ms: int) -> None:
         self._partition = partition

@@ -6,7 +6,7 @@ from chance bytes before it believes the length in it. That CRC goes on over the
 (base offset, length, leader epoch), which Kafka's own CRC inside the batch leaves out; between the
 two every byte is covered. A note is as long as what the header's CRC covers of a batch.
 
-    batch  magic 4 · CRC-32 4 · topic id 16 · partition 4 · base offset 8 · batch size in bytes 4 · batch
+    batch  magic 4 · CRC-32 4 · topic id 16 · partition 4 · base offset 8 · batch's size 4 · batch
     note   magic 4 · CRC-32 4 · topic id 16 · partition 4 · offset 8 · kind 4 · argument 8 · zeros 8
 
 A batch comes in two kinds: appended at the end of its partition, or moved: it takes the place of
@@ -48,7 +48,8 @@ _crc32 = zlib.crc32
 
 
 class NoteKind(IntEnum):
-    """Kind of a note: what it says of its partition; `offset` and `argument` are the note's."""
+    """Kinds of notes about a partition in the log, with the meaning of a note's `offset` and
+    `argument`."""
 
     truncated = 1
     """Everything from `offset` on is gone."""
@@ -109,7 +110,7 @@ def pack_synced(file: int, position: int) -> bytes:
 
 
 def pack_note(topic_id: bytes, partition: int, kind: NoteKind, offset: int, argument: int = 0) -> bytes:
-    """A note as it lies in the file."""
+    """The bytes of a note, as the file has them."""
     checked = CHECKED.pack(topic_id, partition, offset, kind, argument, 0, 0)
     return HEAD.pack(NOTE, _crc32(checked)) + checked
 

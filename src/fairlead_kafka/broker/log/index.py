@@ -147,8 +147,8 @@ class BatchIndex:
         return Location(*self.rows[begin + FILE : begin + SIZE + 1])
 
     def select(self, start: int, stop: int, max_bytes: int, at_least_one: bool) -> list[Location]:
-        """Batches `start` to `stop` (excluded) that fit into `max_bytes` together; the first in any
-        case if `at_least_one`."""
+        """Locations of the first of batches `start` to `stop` (excluded) that fit into `max_bytes`
+        together; the first in any case if `at_least_one`."""
         chosen: list[Location] = []
         rows = self.rows
         for begin in range(start * WIDTH, stop * WIDTH, WIDTH):
@@ -180,8 +180,8 @@ class BatchIndex:
         return self.drop(0, count)
 
     def move(self, number: int, to: Location, max_timestamp_ms: int) -> tuple[int, int]:
-        """Note that batch `number` lies elsewhere now, perhaps with fewer records. Returns where it
-        was, as (file, size in bytes)."""
+        """Note that batch `number` lies at `to` now, perhaps with fewer records. Returns its former
+        (file, size in bytes)."""
         begin = number * WIDTH
         was = self.rows[begin + FILE], self.rows[begin + SIZE]
         self.rows[begin + FILE : begin + TIMESTAMP + 1] = array("q", (*to, max_timestamp_ms))
@@ -201,8 +201,8 @@ EMPTY_INDEX = BatchIndex()
 
 
 class LeaderEpochs:
-    """Which leader epoch began at which offset (Kafka's `LeaderEpochFileCache`), rebuilt from the
-    batches."""
+    """The offset at which each leader epoch began (Kafka's `LeaderEpochFileCache`), rebuilt from
+    the batches."""
 
     __slots__ = ("_epochs", "_starts", "latest")
 
@@ -221,14 +221,13 @@ class LeaderEpochs:
             self._starts += (start_offset,)
 
     def truncate(self, end_offset: int) -> None:
-        """Called when the log ends at `end_offset` now: epochs that began there or later are
-        unknown."""
+        """Forget epochs that began at `end_offset` or later: the log ends there now."""
         kept = bisect_left(self._starts, end_offset)
         self._epochs, self._starts = self._epochs[:kept], self._starts[:kept]
         self.latest = self._epochs[-1] if kept else -1
 
     def restore(self, epochs: tuple[int, ...], starts: tuple[int, ...]) -> None:
-        """Take over what a checkpoint kept."""
+        """Set the epochs, and the offsets at which they began, from a checkpoint."""
         self._epochs, self._starts, self.latest = epochs, starts, epochs[-1]
 
     def items(self) -> list[tuple[int, int]]:

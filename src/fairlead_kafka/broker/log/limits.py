@@ -49,7 +49,7 @@ class TopicLimits:
         return limits
 
     def update(self, settings: Settings) -> None:
-        """Take over changed settings."""
+        """Set the limits from changed settings."""
         self.max_message_bytes = settings["max.message.bytes"]
         self.segment_bytes = settings["segment.bytes"]
         self.flush_messages = settings["flush.messages"]

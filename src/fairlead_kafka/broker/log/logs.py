@@ -44,25 +44,23 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 
 class LogHost(Protocol):
-    """The part of the broker that the log needs."""
+    """The parts of a broker that the log uses."""
 
     wall_ms: int
     """The time of day, in milliseconds since 1970."""
 
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> object:
-        """Run `function` so many milliseconds from now, in a step of its own."""
+        """Run `function` `milliseconds` from now, in a step of its own."""
 
     def bind(self, function: Callable[..., object]) -> Callable[..., None]:
         """Bind `function` to the owner of the work at hand, to be called later in its name."""
 
 
 class Logs:
-    """The shared log and what is known of each partition in it.
-
-    `topic_of` gives (name, limits) of a live topic id, None for one that is gone; `written` hears
-    of each partition whose `written_end` rose. Partitions without a record exist nowhere until they
-    are asked for.
-    """
+    """The one log of a broker, which all partitions share, and the state of each partition in it.
+    `topic_of` gives (name, limits) of a topic id, None for a deleted one; `written` is called for
+    each partition whose `written_end` rose. A partition without a record has no state until it is
+    asked for."""
 
     def __init__(
         self,
@@ -101,7 +99,7 @@ class Logs:
         self._host.call_later(0.0, function)
 
     def configure(self, settings: LogSettings) -> None:
-        """Work by these settings from now on."""
+        """Use these settings from now on."""
         self._settings = settings
 
     @property
@@ -141,8 +139,8 @@ class Logs:
         wall_ms: int,
         marker: EndMarker | None = None,
     ) -> int:
-        """Append one checked batch as the leader. Returns its base offset; `when_written` tells
-        when it is in the file. `marker` is what a control batch says. Raises BrokerError
+        """Append one checked batch as the leader. Returns its base offset; `when_written` calls
+        back when it is in the file. `marker` is the content of a control batch. Raises BrokerError
         KAFKA_STORAGE_ERROR while the disk fails."""
         self._check_disk()
         base_offset = partition.log_end
@@ -167,7 +165,7 @@ class Logs:
         """Append one batch of the leader's log as it is: its base offset, epoch and timestamps are
         in `header`.
 
-        Its offsets may begin behind the end of this log: the leader's compaction left out what is
+        Its offsets may begin behind the end of this log: the leader's compaction removed those
         between. `leader_epoch` is that of the leader it comes from. Raises BrokerError:
         KAFKA_STORAGE_ERROR while the disk fails, CORRUPT_MESSAGE if its CRC is wrong,
         OFFSET_OUT_OF_RANGE if it begins before the end of this log, FENCED_LEADER_EPOCH if it is of
@@ -229,17 +227,18 @@ class Logs:
         self.checkpoints.new_entries += 1
 
     def when_written(self, done: Written) -> None:
-        """Call `done(True)` once all appended so far is written, and synced where asked;
-        `done(False)` if that failed."""
+        """Call `done(True)` once all batches appended so far are written, and synced where that is
+        asked for; `done(False)` if that failed."""
         self._writer.when_written(self._host.bind(done))
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
-        """Fetch batches: done(one result per location, a batch or an error code), perhaps at once."""
+        """Fetch batches: done(one result per location, a batch or an error code), perhaps at
+        once."""
         self._reader.read(locations, done)
 
     def first_at(self, partition: Partition, timestamp_ms: int, end: int, done: Found) -> None:
-        """Find the first record at or after a time, among those below `end`; `done` is called once,
-        perhaps at once."""
+        """Find the first record at or after a time (`timestamp_ms`, since 1970), among those below
+        `end`; `done` is called once, perhaps at once."""
         first_at(partition, timestamp_ms, end, self.read, self._soon, done)
 
     def newest(self, partition: Partition, end: int, done: Found) -> None:
@@ -248,15 +247,15 @@ class Logs:
         newest(partition, end, self.read, self._soon, done)
 
     def move_start(self, partition: Partition, offset: int) -> None:
-        """Raise a partition's log start; files in which nothing is alive any more go."""
+        """Raise a partition's log start offset; files without live batches are deleted."""
         if offset > partition.log_start:
             self._about_to_change(partition)
             self._release(partition.move_start(offset))
             self._note(partition, NoteKind.start_moved, offset)
 
     def truncate(self, partition: Partition, end_offset: int) -> None:
-        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. In
-        memory that counts at once; in the file it is noted in its turn."""
+        """Truncate a partition: its log ends at `end_offset`, or at the beginning of the batch that
+        holds it. In memory that counts at once; a note in the file follows."""
         if end_offset >= partition.log_end:
             return
         if end_offset < partition.high_watermark:
@@ -273,7 +272,7 @@ class Logs:
         self._note(partition, NoteKind.truncated, partition.log_end)
 
     def restart(self, partition: Partition, start_offset: int) -> None:
-        """Drop everything a partition has; its log begins and ends at `start_offset`."""
+        """Delete all batches of a partition; its log begins and ends at `start_offset`."""
         self._writer.forget(partition)
         self._about_to_change(partition)
         self._release(partition.restart(start_offset))
@@ -324,8 +323,8 @@ class Logs:
             self._host.call_later(0.0, lambda: self._retain(rest, wall_ms, producer_expiration_ms))
 
     def flush(self) -> None:
-        """Begin what this step asked for: writing, deleting dead files. Called at the end of each
-        step."""
+        """Begin the work that this step caused: writing, and deleting dead files. Called at the end
+        of each step."""
         self._writer.flush()
         self.checkpoints.reclaim()
 
@@ -334,8 +333,8 @@ class Logs:
         self._writer.when_idle(lambda: self.checkpoints.close(done))
 
     def recover(self, done: Callable[[RecoveryResult], None]) -> None:
-        """Rebuild everything from the files; `done` says how it went. Nothing may be appended
-        before."""
+        """Rebuild all state from the files; `done` is called with the result. Nothing may be
+        appended before."""
 
         def ended(result: RecoveryResult) -> None:
             if result.refused is None:
@@ -367,8 +366,8 @@ class Logs:
         self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
 
     def check(self) -> None:
-        """Raise CheckFailed unless all that the log keeps twice is the same: see the `check` of
-        each of its parts."""
+        """Raise CheckFailed unless the log's redundant state agrees: see the `check` of each of its
+        parts."""
         live_bytes: dict[int, int] = {}
         for partition in self._partitions:
             partition.check()
@@ -386,7 +385,8 @@ class Logs:
         self.checkpoints.check()
 
     def _check_cached(self, partition: Partition) -> None:
-        """Raise CheckFailed if the cache has something else where a batch of the partition lies."""
+        """Raise CheckFailed if the cache has other bytes for a batch of the partition than its
+        own."""
         index = partition.index
         for number in range(len(index)):
             location = index.location(number)

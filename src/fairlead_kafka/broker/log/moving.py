@@ -21,7 +21,7 @@ from fairlead_kafka.records import BatchHeader
 
 
 class Move(NamedTuple):
-    """A batch as it is to be from now on; without `data` it goes."""
+    """A batch that is to be rewritten as `data`; without `data` it is removed."""
 
     partition: Partition
     header: BatchHeader
@@ -30,7 +30,7 @@ class Move(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A move under way: where the batch lies, and where it will (None: nowhere)."""
+    """A move under way: where the batch lies, and where it will lie (None: it is removed)."""
 
     move: Move
     was: Location
@@ -38,7 +38,7 @@ class _Place(NamedTuple):
 
 
 class Mover:
-    """Moves batches of one log."""
+    """Rewrites batches of one log at its end."""
 
     def __init__(self, writer: Writer, segments: SegmentFiles, checkpoints: Checkpoints) -> None:
         self._writer = writer
@@ -47,8 +47,8 @@ class Mover:
         self._under_way: list[list[_Place]] = []
 
     def roll(self) -> None:
-        """Have the log go on in a new file: what is left in this one can then be moved, and the
-        file deleted."""
+        """Have the log continue in a new file: the batches left in the present one can then be
+        moved, and the file deleted."""
         self._writer.roll()
         self._checkpoints.new_entries += 1
         self._checkpoints.released()
@@ -60,12 +60,9 @@ class Mover:
         done: Callable[[bool], None],
         passed: bytes | None = None,
     ) -> None:
-        """Write the batches and have the index follow; `done(False)` if that failed and everything
-        is as before.
-
-        `passed` is a note that counts only if all of this does. Batches that are gone meanwhile are
-        passed over.
-        """
+        """Write the batches, then update the index; done(True), or done(False) if that failed and
+        everything is as before. `passed` is a note that counts only if all the batches do. Batches
+        that were deleted meanwhile are left out."""
         if self._writer.error is not None:
             done(False)
             return
@@ -131,6 +128,6 @@ class Mover:
         done(success)
 
     def under_way(self) -> list[Location]:
-        """The new places of batches that are not there yet: they count as alive beside the old
+        """The new locations of batches that are being moved: they count as live, beside the old
         ones."""
         return [place.place for places in self._under_way for place in places if place.place is not None]

@@ -37,8 +37,8 @@ from fairlead_kafka.records import BatchHeader, EndMarker
 class Partition:
     """A partition hosted by this broker.
 
-    Offsets: log_start <= high_watermark <= written_end <= log_end. `log_end` is the next to be
-    given; below `written_end` all is in the file, and synced where the topic asks for it;
+    Offsets: log_start <= high_watermark <= written_end <= log_end. `log_end` is the next offset to
+    be given; batches below `written_end` are in the file, and synced if the topic asks for it;
     `high_watermark` is for replication to set, and with one replica it is `written_end`.
     """
 
@@ -97,11 +97,11 @@ class Partition:
         marker: EndMarker | None,
         touched_ms: int,
     ) -> None:
-        """Enter an appended or recovered batch, and what it means for its producer and a
+        """Enter an appended or recovered batch, and update the state of its producer and
         transaction.
 
-        `timestamp_ms` is its newest record's, or the time now if it carries none; `marker` is what
-        a control batch says.
+        `timestamp_ms` is its newest record's, or the time now if it carries none; `marker` is the
+        content of a control batch.
         """
         last_offset = base_offset + header.last_offset_delta
         index = self.index
@@ -132,8 +132,8 @@ class Partition:
 
     def newest_timestamp_ms(self, producer_id: int, entry: ProducerEntry) -> int:
         """Greatest timestamp of a producer's newest batch or marker, in ms since 1970: what Kafka's
-        `ProducerStateEntry.lastTimestamp` holds. Of one that is not in the log any more, when it
-        was appended."""
+        `ProducerStateEntry.lastTimestamp` holds. If that batch is not in the log any more, the time
+        at which it was appended."""
         index = self.index
         number = index.first_reaching(entry.last_offset)
         if number < len(index):
@@ -143,7 +143,7 @@ class Partition:
         return entry.touched_ms
 
     def _recall(self, number: int, touched_ms: int) -> None:
-        """Enter once more what batch `number` of the index says of its producer."""
+        """Set the producer's state again from batch `number` of the index."""
         base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = (
             self.index.row(number)
         )
@@ -165,20 +165,21 @@ class Partition:
         return self._transactions
 
     def recall_transactions(self) -> None:
-        """Forget the state of transactions; it is read from the index again when it is needed."""
+        """Forget the state of transactions, which is read from the index again when it is
+        needed."""
         self._transactions, self._transactions_known = None, False
 
     @hook("log: what compaction removed ends what was aborted")
     def _some_are_gone(self) -> None:
-        """Called when batches are gone from the index: transactions are found again from those that
-        are left."""
+        """Called when batches were removed from the index: the state of transactions is read again
+        from the rest."""
         if self._transactions is not None:
             self.recall_transactions()
 
     def truncate(self, end_offset: int) -> list[tuple[int, int]]:
-        """Take back whatever reaches to `end_offset` or beyond. Returns the batches that are gone,
-        as (file, size in bytes). A batch that holds `end_offset` in its midst goes whole, and the
-        log then ends where it began."""
+        """Remove all batches that reach `end_offset` or beyond. Returns them as (file, size in
+        bytes). A batch with `end_offset` in its middle is removed whole, and the log then ends
+        where that batch began."""
         index = self.index
         first = index.first_reaching(end_offset)
         end = min(end_offset, index.base_offset(first)) if first < len(index) else end_offset
@@ -200,8 +201,8 @@ class Partition:
         return dropped
 
     def restart(self, start_offset: int) -> list[tuple[int, int]]:
-        """Forget everything; the log begins and ends at `start_offset`. Returns the batches that
-        are gone, as (file, size in bytes)."""
+        """Remove all batches; the log begins and ends at `start_offset`. Returns them as (file,
+        size in bytes)."""
         dropped = self.drop_all()
         self.log_start = self.high_watermark = self.written_end = self.log_end = start_offset
         self.epochs, self.producers, self.passes = LeaderEpochs(), ProducerStates(), ()
@@ -211,7 +212,7 @@ class Partition:
         """(epoch, end offset) of the greatest leader epoch in this log that is <= `epoch`, as
         OffsetForLeaderEpoch answers.
 
-        (-1, -1) if the log knows no epoch, or `epoch` is newer than all it knows.
+        (-1, -1) if the log knows no epoch, or `epoch` is newer than all of its epochs.
         """
         return (
             self.epochs.end_offset(epoch, self.epochs.latest, self.log_end)
@@ -237,10 +238,10 @@ class Partition:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Raise BrokerError for a marker of the past: see `ProducerStates.check_marker`.
+        """Raise BrokerError for an obsolete marker: see `ProducerStates.check_marker`.
 
-        Where each transaction has an epoch of its own (version 2), its marker brings the next one:
-        one of the epoch in which a transaction is open came late (KIP-1228; INVALID_PRODUCER_EPOCH).
+        If each transaction has an epoch of its own (version 2), its marker has the next epoch: a
+        marker with the epoch of the open transaction came late (KIP-1228; INVALID_PRODUCER_EPOCH).
         """
         self.producers.check_marker(producer_id, epoch, coordinator_epoch)
         if transaction_version >= EPOCH_PER_TRANSACTION and self.in_transaction(producer_id, epoch):
@@ -259,13 +260,14 @@ class Partition:
         return max(self.log_start, transactions.stable_offset(self.high_watermark))
 
     def aborted(self, start: int, stop: int) -> list[AbortedRange]:
-        """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
+        """The aborted transactions with batches in `start` to `stop` (excluded), by first
+        offset."""
         return [] if self.transactions is None else self.transactions.aborted(start, stop)
 
     @hook("log: which epoch a transaction is open in")
     def in_transaction(self, producer_id: int, epoch: int | None = None) -> bool:
         """True if the producer has an open transaction with batches here, begun in `epoch` if that
-        is given: one of an epoch before is ending, and takes nothing any more."""
+        is given: a transaction of an earlier epoch is ending, and gets no more batches."""
         if self.transactions is None or producer_id not in self.transactions.open:
             return False
         entry = self.producers.get(producer_id)
@@ -280,8 +282,8 @@ class Partition:
         return True
 
     def select(self, offset: int, limit_offset: int, max_bytes: int, at_least_one: bool) -> list[Location]:
-        """The batches that hold `offset` and what follows below `limit_offset`, within `max_bytes`
-        (one in any case if asked)."""
+        """Locations of the batches from the one that holds `offset` on, below `limit_offset` and
+        within `max_bytes`; the first in any case if `at_least_one`."""
         index = self.index
         return index.select(index.first_reaching(offset), index.below(limit_offset), max_bytes, at_least_one)
 
@@ -327,11 +329,9 @@ class Partition:
     def move(
         self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int
     ) -> tuple[int, int] | None:
-        """Note that the batch at these offsets lies elsewhere now, perhaps with fewer records.
-        Returns where it was, as (file, size in bytes).
-
-        None if there is no such batch any more, which leaves the new place dead.
-        """
+        """Note that the batch at these offsets lies at `to` now, perhaps with fewer records.
+        Returns its former (file, size in bytes). None if there is no such batch any more, so that
+        its copy is not live."""
         if self.place_of(base_offset, last_offset) is None:
             return None
         number = self.index.first_reaching(last_offset)
@@ -340,7 +340,7 @@ class Partition:
         return was
 
     def remove(self, base_offset: int, last_offset: int) -> list[tuple[int, int]]:
-        """Forget the batches within these offsets: they hold no record any more. Returns them as
+        """Remove the batches within these offsets, which have no records any more. Returns them as
         (file, size in bytes)."""
         first, stop = self.index.below(base_offset), self.index.below(last_offset + 1)
         if first == stop:
@@ -351,7 +351,7 @@ class Partition:
         return dropped
 
     def drop_all(self) -> list[tuple[int, int]]:
-        """Forget every batch, for the topic was deleted. Returns them as (file, size in bytes)."""
+        """Remove all batches, for the topic was deleted. Returns them as (file, size in bytes)."""
         self.size_bytes = 0
         self._transactions, self._transactions_known = None, True
         index, self.index = self.index, EMPTY_INDEX
@@ -359,7 +359,7 @@ class Partition:
 
     def expired_start(self, now_ms: int) -> int:
         """Log start offset by `retention.ms` and `retention.bytes`; only whole batches below the
-        high watermark go.
+        high watermark are deleted.
 
         As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the
         front, as long as the oldest one is past its time, or the rest without it still has
@@ -383,8 +383,8 @@ class Partition:
         return max(self.log_start, index.last_offset(number - 1) + 1)
 
     def check(self) -> None:
-        """Raise CheckFailed unless offsets are in order and all that is kept beside the index
-        agrees with it."""
+        """Raise CheckFailed unless the offsets are in order and all other state agrees with the
+        index."""
         index, offsets = self.index, (self.log_start, self.high_watermark, self.written_end, self.log_end)
         holds(
             f"{self}: start, high watermark, written end and end {offsets} are in order",

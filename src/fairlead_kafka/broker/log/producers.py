@@ -25,7 +25,8 @@ from fairlead_kafka.records import BatchHeader
 
 
 class KnownBatch(NamedTuple):
-    """One batch remembered: enough to answer a duplicate with what the first writing was answered."""
+    """One batch of a producer, as it is remembered: enough to answer a duplicate as the original
+    was answered."""
 
     base_sequence: int
     last_sequence: int
@@ -53,7 +54,8 @@ class ProducerEntry:
 
 
 class RefusedBatch(NamedTuple):
-    """The first batch of a producer that is not known here, refused for now: it is to come again."""
+    """A batch of a producer that is not known here, which was refused with a retriable error, so
+    that it will be sent again."""
 
     epoch: int
     base_sequence: int
@@ -77,7 +79,7 @@ _NONE_REFUSED: dict[int, RefusedBatch] = {}
 
 
 class ProducerStates:
-    """All producers of one partition, by producer id."""
+    """The state of all producers of one partition, by producer id."""
 
     __slots__ = ("_entries", "_packed", "_refused")
 
@@ -125,7 +127,7 @@ class ProducerStates:
         return words.tobytes()
 
     def restore(self, packed: bytes) -> None:
-        """Take over what `packed` gave; it is looked at when it is needed."""
+        """Set the state from bytes that `packed` gave; they are decoded when it is needed."""
         self._packed = packed
 
     def get(self, producer_id: int) -> ProducerEntry | None:
@@ -138,7 +140,7 @@ class ProducerStates:
 
     def check_epoch(self, producer_id: int, epoch: int) -> ProducerEntry | None:
         """The producer's entry, None if it is new. BrokerError INVALID_PRODUCER_EPOCH for an older
-        epoch than one seen."""
+        epoch than its newest."""
         entry = self._all().get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise BrokerError(
@@ -148,8 +150,8 @@ class ProducerStates:
         return entry
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Raise BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or
-        TRANSACTION_COORDINATOR_FENCED for an old coordinator's."""
+        """Raise BrokerError for an obsolete marker: INVALID_PRODUCER_EPOCH, or
+        TRANSACTION_COORDINATOR_FENCED for that of a former coordinator."""
         entry = self.check_epoch(producer_id, epoch)
         if entry is not None and coordinator_epoch < entry.coordinator_epoch:
             raise BrokerError(
@@ -201,8 +203,9 @@ class ProducerStates:
             )
 
     def _check_first(self, header: BatchHeader) -> None:
-        """Raise BrokerError OUT_OF_ORDER_SEQUENCE_NUMBER for a producer's first batch here if one
-        before it was refused for now: it would be written after this one, or never."""
+        """Raise BrokerError OUT_OF_ORDER_SEQUENCE_NUMBER for a producer's first batch here if an
+        earlier one was refused with a retriable error: that would be written after this one, or
+        never."""
         refused = self._refused.get(header.producer_id)
         if (
             refused is not None
@@ -216,11 +219,11 @@ class ProducerStates:
             )
 
     def refuse(self, header: BatchHeader, refused_ms: int) -> None:
-        """Remember a batch that was refused for now. Of those of a producer that is not known here
-        it is the lowest sequence that counts (Kafka's `VerificationStateEntry`, KIP-890).
+        """Remember a batch that was refused with a retriable error. Of several of a producer that
+        is not known here the lowest sequence is kept (Kafka's `VerificationStateEntry`, KIP-890).
 
-        A producer has several batches on their way. Where nothing is known of it any sequence may
-        begin, so without this the second would be taken before the first.
+        (A producer has several batches in flight. If it is not known here its first batch may have
+        any sequence, so without this the second could be written before the first.)
         """
         if self.get(header.producer_id) is not None:
             return  # its sequences say what comes next
@@ -248,7 +251,7 @@ class ProducerStates:
         self.remember(header.producer_id, header.producer_epoch, known, touched_ms)
 
     def remember(self, producer_id: int, epoch: int, batch: KnownBatch, touched_ms: int) -> None:
-        """Remember a batch: the newest of its producer."""
+        """Remember a batch as the newest of its producer."""
         entry = self._all().get(producer_id)
         if entry is None or entry.epoch != epoch:
             entry = self._enter(
@@ -263,8 +266,8 @@ class ProducerStates:
     def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, touched_ms: int
     ) -> None:
-        """Remember a marker that was appended; one of a new epoch fences what the producer wrote
-        before."""
+        """Remember a marker that was appended; one with a new epoch fences the producer's earlier
+        epochs."""
         entry = self._all().get(producer_id)
         if entry is None or entry.epoch != epoch:
             entry = self._enter(producer_id, ProducerEntry(epoch))
@@ -281,8 +284,8 @@ class ProducerStates:
         return entry
 
     def forget_from(self, offset: int) -> list[tuple[int, int]]:
-        """Forget producers that wrote at `offset` or later, whose batches there are gone: (producer
-        id, when it last wrote in ms)."""
+        """Forget producers with batches at `offset` or later, which were removed. Returns (producer
+        id, ms since 1970 at which it last wrote) of each."""
         past = [
             (producer_id, entry.touched_ms)
             for producer_id, entry in self._all().items()
@@ -293,8 +296,8 @@ class ProducerStates:
         return past
 
     def expire(self, before_ms: int, open_ids: Container[int] = ()) -> None:
-        """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`), save
-        those with an open transaction.
+        """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`),
+        except those with an open transaction (`open_ids`).
 
         Kafka's `ProducerStateManager.isProducerExpired` counts from the newest record's timestamp
         instead, and so forgets a producer of old records that is still writing: its duplicates
@@ -309,8 +312,8 @@ class ProducerStates:
             del self._refused[producer_id]
 
     def check(self, index: BatchIndex, log_end: int) -> None:
-        """Raise CheckFailed unless the state of each producer is what `index` has of it, as far as
-        the index goes back."""
+        """Raise CheckFailed unless the state of each producer fits the batches that `index` still
+        has of it."""
         if self._packed:  # a copy is looked at: this one stays packed until somebody asks
             other = ProducerStates()
             other.restore(self._packed)

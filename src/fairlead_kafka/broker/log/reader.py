@@ -98,7 +98,8 @@ class Reader:
         error: OSError | None,
         found: list[ReadBatch | None],
     ) -> None:
-        """Take what a read gave, each batch with the header of its entry before it."""
+        """Take the bytes that a read gave apart into batches; each has the header of its entry
+        before it."""
         if error is not None or data is None:
             for location, number in span:
                 self._report(location, f"cannot be read: {error}")

@@ -1,7 +1,8 @@
 """Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was
 written behind it.
 
-    listing -> checkpoints -> scanning (file after file, chunk after chunk) -> [cutting a torn tail] -> [syncing] -> done | refused
+    listing -> checkpoints -> scanning (file after file, chunk after chunk)
+        -> [cutting a torn tail] -> [syncing] -> done | refused
 
 There are two checkpoint files, written in turn; the newer sound one counts. Without one everything
 is scanned, which tells all only if no file was ever deleted: else recovery refuses, for records
@@ -18,7 +19,7 @@ Recovery then refuses, and says where, what is lost, and what can be done.
 What a scan finds may never have been synced: the process was killed between the two, and only the
 page cache has it. From now on it is promised (consumers read it, a producer that sends it again is
 told that it is there), so it is synced before recovery is done.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ _logger = GuardedLogger("fairlead_kafka.broker")
 
 @dataclass
 class RecoveryResult:
-    """How recovery ended: `refused` says what is wrong, or is None. `place` is where the checkpoint
-    stood, all that follows was scanned."""
+    """The result of a recovery. `refused` says why the log cannot be used, or is None. `place` is
+    the position of the checkpoint; everything after it was scanned."""
 
     place: Place
     entry_count: int = 0
@@ -56,8 +57,8 @@ class RecoveryResult:
 class Recovery:
     """Rebuilds the state of a broker's partitions, once.
 
-    `restore` takes the checkpoint, if there is one; then `batch` hears of every batch behind it and
-    `note` of every note, in order; `done` of the end.
+    `restore` is called with the checkpoint, if there is one; then `batch` with every batch behind
+    it and `note` with every note, in order; and `done` at the end.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Recovery:
         self._rest_position = 0
 
     def start(self) -> None:
-        """List the folder; everything else follows from the answers."""
+        """List the folder; the rest of the recovery follows from the answers of the host."""
         self._files.list(self._segments.folder, self._listed)
 
     # --- Checkpoints
@@ -155,7 +156,8 @@ class Recovery:
         )
 
     def _missing_for(self, place: Place) -> str | None:
-        """Why to refuse: a file lacks bytes that the checkpoint saw synced; None: none does."""
+        """Why the log cannot be used, in words: a file lacks bytes that were synced before the
+        checkpoint; None: none does."""
         expected = dict(place.closed)
         if place.position:
             expected[place.file] = place.position
@@ -183,8 +185,8 @@ class Recovery:
 
     @hook("recovery: what was found is synced")
     def _sync(self) -> None:
-        """Sync the last file, if anything was found: the others were synced before the next was
-        begun."""
+        """Sync the last file, if entries were found. (Each earlier file was synced before the next
+        was begun.)"""
         if not self._result.entry_count:
             self._done(self._result)
             return
@@ -242,8 +244,8 @@ class Recovery:
     # --- Damage
 
     def _damaged(self, place: int) -> None:
-        """Handle an entry at `_rest_position` that is not sound: read all that follows it, to see
-        whether it was synced."""
+        """Handle a damaged entry at `_rest_position`: read everything behind it, to see whether it
+        was synced."""
         position = self._rest_position
         self._files.read(
             self._segments.path(self._numbers[place]),

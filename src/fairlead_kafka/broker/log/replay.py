@@ -18,7 +18,8 @@ _KEY = Struct(">16si")
 
 
 class Replay:
-    """Fills partitions. `partition_of` gives each, None if its topic is gone."""
+    """Restores partitions from the log's entries. `partition_of` gives each, None if its topic was
+    deleted."""
 
     def __init__(
         self, partition_of: Callable[[uuid.UUID, int], Partition | None], segments: SegmentFiles, wall_ms: int
@@ -29,7 +30,7 @@ class Replay:
         self._found: dict[bytes, Partition | None] = {}
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Begin with what a checkpoint has."""
+        """Restore the partitions that a checkpoint has."""
         for file, live_bytes in checkpoint.restore(self._partition_of).items():
             self._segments.add_live(file, live_bytes)
 
@@ -65,7 +66,7 @@ class Replay:
         self._segments.add_live(file, header.size_bytes)
 
     def note(self, note: Note) -> None:
-        """Do again what a note says was done."""
+        """Do again to the partition what a note says was done."""
         partition = self._partition_of(note.topic_id, note.partition)
         if partition is not None:
             self._segments.release(_ON_NOTE[note.kind](partition, note))

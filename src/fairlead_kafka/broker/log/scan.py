@@ -43,8 +43,8 @@ bytes, its file's number and its position there."""
 
 
 class Scanned(NamedTuple):
-    """How far a scan came: the bytes taken, the entries in them, and whether what follows is the
-    beginning of an entry (or nothing)."""
+    """The result of a scan: how many bytes and entries it took, and whether an intact entry, or
+    nothing, begins behind them."""
 
     taken_bytes: int
     entry_count: int
@@ -52,7 +52,8 @@ class Scanned(NamedTuple):
 
 
 def scan_entries(chunk: bytes, file: int, origin: int, found: Found, note: Callable[[Note], None]) -> Scanned:
-    """Take entries off the front of `chunk`, which lies at byte `origin` of its file."""
+    """Take whole entries off the front of `chunk`, which lies at byte `origin` of its file, and
+    call `found` or `note` with each."""
     view, array = memoryview(chunk), np.frombuffer(chunk, np.uint8)
     position, count, size = 0, 0, len(chunk)
     crc32, head, checked = zlib.crc32, HEAD.unpack_from, CHECKED.unpack_from
@@ -95,7 +96,7 @@ def sound_batch(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
     """The header of the one batch at `data[start:stop]`, of which `array` is a view, if it is whole
     and its CRC holds; None otherwise.
 
-    What lies here was checked before it was written, so that a CRC that holds says all.
+    (Batches were checked before they were written, so the CRC is enough.)
     """
     if stop - start < BATCH_OVERHEAD_BYTES or stop > len(data):
         return None
@@ -118,16 +119,16 @@ def sound_entry(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
 
 
 class Behind(NamedTuple):
-    """Result of a look behind damage: where the first sound entry begins (None: there is none), and
-    how far notes there say the log was synced."""
+    """The log behind a damaged entry: where its first intact entry begins (None: there is none),
+    and up to where notes there say that the log was synced."""
 
     sound: int | None
     synced: tuple[int, int]
 
 
 def look_behind(data: bytes) -> Behind:
-    """Look for sound entries in `data`, which begins with one that is not; `synced` is (file,
-    position), (0, 0) if nothing is said."""
+    """Look for intact entries in `data`, which begins with a damaged one; `synced` is (file,
+    position), (0, 0) if no note says."""
     array = np.frombuffer(data, np.uint8)
     sound, synced = None, (0, 0)
     torn = parse_entry(data, 0) if len(data) >= ENTRY_CHECKED_BYTES else None
@@ -149,7 +150,8 @@ def look_behind(data: bytes) -> Behind:
 def _entry_at(
     data: bytes, array: npt.NDArray[np.uint8], position: int
 ) -> tuple[int, EntryHeader | Note | None]:
-    """The whole and sound entry that begins at `position`, and its size in bytes; 0: there is none."""
+    """The size in bytes of the intact entry that begins at `position`, and the entry; size 0: there
+    is none."""
     entry = parse_entry(data, position) if position + ENTRY_CHECKED_BYTES <= len(data) else None
     if isinstance(entry, Note):
         return NOTE_BYTES, entry

@@ -10,8 +10,8 @@ _SUFFIX = ".log"
 
 
 class SegmentFiles:
-    """Files numbered upward from 1; the last is the one written to. A file without a live batch may
-    go, except the last."""
+    """The files of the log, numbered upward from 1; the last is written to. A file without a live
+    batch may be deleted, except the last."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class SegmentFiles:
 
     def rewind(self, number: int, size_bytes: int) -> list[int]:
         """Called when a failed write is taken back: file `number` ends at `size_bytes` and is
-        written to. Returns the later files, which are to go."""
+        written to. Returns the later files, which are to be deleted."""
         later = [one for one in (*self._closed, self.active) if one > number]
         for one in later:
             self._closed.pop(one, None)
@@ -54,7 +54,7 @@ class SegmentFiles:
         return later
 
     def closed_sizes(self) -> dict[int, int]:
-        """Closed files and their sizes."""
+        """{closed file: its size in bytes}."""
         return dict(self._closed)
 
     def is_closed(self, number: int) -> bool:
@@ -79,12 +79,12 @@ class SegmentFiles:
                 live_bytes[number] -= size_bytes
 
     def dead(self) -> list[int]:
-        """Closed files in which nothing lives."""
+        """Closed files without live batches."""
         return [number for number in self._closed if not self._live_bytes.get(number)]
 
     def sparse(self, live_ratio: float) -> list[int]:
-        """Closed files in which something lives, but less than `live_ratio` of their bytes; the
-        emptiest first."""
+        """Closed files of whose bytes some, but less than `live_ratio` (0 to 1), are live; those
+        with least first."""
         shares = sorted(
             (self._live_bytes.get(number, 0) / max(1, size_bytes), number)
             for number, size_bytes in self._closed.items()
@@ -103,8 +103,8 @@ class SegmentFiles:
         self._live_bytes.pop(number, None)
 
     def check(self, live_bytes: Mapping[int, int]) -> None:
-        """Raise CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or
-        are about to) is what is counted here."""
+        """Raise CheckFailed unless the counts equal `live_bytes` ({file: bytes of batches that
+        partitions have there, or are about to})."""
         same(
             "live bytes by file",
             {file: size for file, size in self._live_bytes.items() if size},

@@ -30,7 +30,7 @@ class PartitionTable:
             yield from partitions.values()
 
     def of_topic(self, topic_id: UUID) -> Mapping[int, Partition]:
-        """Partitions of one topic, by number; good for as long as nothing is entered."""
+        """Partitions of one topic, by number; valid until a partition is entered."""
         return self._topics.get(topic_id, _NOTHING)
 
     def get(self, topic_id: UUID, number: int) -> Partition | None:

@@ -35,14 +35,15 @@ from fairlead_kafka.broker.log.index import (
 )
 
 EPOCH_PER_TRANSACTION = 2
-"""The `transaction.version` from which a transaction's end raises its producer's epoch (KIP-890)."""
+"""The `transaction.version` from which a transaction's end raises its producer's epoch
+(KIP-890)."""
 
 
 class AbortedRange(NamedTuple):
     """One aborted transaction: its batches lie from `first_offset` on, its marker at `last_offset`.
 
-    `stable_offset` is where the oldest transaction open at that moment began: whatever was aborted
-    later begins there or behind.
+    `stable_offset` is where the oldest transaction open at that moment began: transactions aborted
+    later begin there or behind.
     """
 
     producer_id: int
@@ -52,7 +53,7 @@ class AbortedRange(NamedTuple):
 
 
 class PartitionTransactions:
-    """The transactions of one partition."""
+    """The open and aborted transactions of one partition."""
 
     __slots__ = ("_aborted", "_ending", "open")
 
@@ -86,11 +87,13 @@ class PartitionTransactions:
         return made
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """Called when a transactional batch was appended; only the first of a transaction counts."""
+        """Called when a transactional batch was appended; only the first of a transaction
+        counts."""
         self.open.setdefault(producer_id, first_offset)
 
     def end(self, producer_id: int, marker_offset: int, committed: bool, high_watermark: int) -> None:
-        """Called when a marker was appended. One without a batch before it ends nothing."""
+        """Called when a marker was appended. A marker without a batch of its transaction before it
+        ends nothing."""
         # Here too, for of a replica that follows nobody asks what is stable.
         self._forget_ended(high_watermark)
         first_offset = self.open.pop(producer_id, None)
@@ -108,12 +111,13 @@ class PartitionTransactions:
         return min(stable, min((first_offset for _marker, first_offset in self._ending), default=stable))
 
     def _forget_ended(self, high_watermark: int) -> None:
-        """Forget the ends that the high watermark has passed."""
+        """Forget ended transactions whose markers lie below the high watermark."""
         while self._ending and self._ending[0][0] < high_watermark:
             self._ending.popleft()
 
     def aborted(self, start: int, stop: int) -> list[AbortedRange]:
-        """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
+        """The aborted transactions with batches in `start` to `stop` (excluded), by first
+        offset."""
         found = []
         first = bisect_left(self._aborted, start, key=lambda aborted: aborted.last_offset)
         for number in range(first, len(self._aborted)):

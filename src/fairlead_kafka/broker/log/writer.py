@@ -3,7 +3,7 @@ together where a sync is asked for.
 
     gathering --flush--> writing --written--> (syncing --synced-->) complete
         │                   │                     │
-        └───────────────────┴──── error ──────────┘──> lost, and the log is failed until it is mended
+        └───────────────────┴──── error ──────────┘──> lost; the log is failed until it is mended
 
 One group is gathered while the one before is being written; several may wait for a sync, and one
 `fdatasync` serves all that were written when it began (group commit). Groups complete in order, so
@@ -49,7 +49,8 @@ _NOWHERE = (0, 0)
 _logger = GuardedLogger("fairlead_kafka.broker")
 
 Written = Callable[[bool], None]
-"""Called once what was appended is written (and synced, where asked): True; or could not be: False."""
+"""Called once what was appended is written (and synced, where asked): True; or could not be:
+False."""
 Later = Callable[[float, Callable[[], None]], object]
 """later(milliseconds, function): call the function in a step of its own, then."""
 
@@ -70,11 +71,9 @@ class _Group:
 
 
 class Writer:
-    """The one writer of a broker's log.
-
-    `cache` is given all that is appended; `advanced` hears of each partition of which more is
-    written; `later`: to mend after a failure.
-    """
+    """Writes a broker's log: collects entries into groups, and writes and syncs these. `cache` gets
+    all entries; `advanced` is called for each partition of which more is written; `later` calls a
+    function later, to mend the log after a failure."""
 
     def __init__(
         self,
@@ -112,8 +111,7 @@ class Writer:
         """Why appends are refused now; None: they are not."""
 
     def recovered(self) -> None:
-        """Called when recovery has found entries and synced them: all that is in the files is
-        synced."""
+        """Called when recovery has ended and synced the files: everything in them is synced."""
         self._written_to = self._synced_to = self._segments.active, self._segments.active_size_bytes
 
     @hook("log: a batch is taken for writing")
@@ -121,7 +119,8 @@ class Writer:
     def append(
         self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int
     ) -> tuple[int, int]:
-        """Take an entry into the group being gathered; (file, position) where it will lie."""
+        """Add an entry to the group that is being collected; returns (file, position) where it will
+        lie."""
         group = self._open
         group.starts.setdefault(partition, partition.log_end)
         group.ends[partition] = end_offset
@@ -129,22 +128,22 @@ class Writer:
         return self._take(entry, file_limit_bytes)
 
     def append_moved(self, entry: bytes, file_limit_bytes: int) -> tuple[int, int]:
-        """Take an entry, or a note that counts only with such entries, into a group that will be
-        synced; (file, position)."""
+        """Add an entry that is moved, or a note that counts only with such entries, to a group that
+        will be synced; returns (file, position) where it will lie."""
         self._open.wants_sync = True
         return self._take(entry, file_limit_bytes)
 
     @shared("the writer of the log")
     def note(self, note: bytes, file_limit_bytes: int) -> None:
-        """Take a note of what was done in memory; it is written in its place, or, should that fail,
-        once the log is mended."""
+        """Add a note of a change that was made in memory. It is written in its place among the
+        entries, or, if that fails, once the log is mended."""
         if self.error is None:
             self._take(note, file_limit_bytes)
         self._open.notes.append(note)
 
     def roll(self) -> None:
-        """Go on in a new file though this one has room, so that it can be emptied. Nothing while
-        the disk fails."""
+        """Continue in a new file although the present one has room, so that its batches can be
+        moved. Does nothing while the disk fails."""
         if self.error is None:
             self._segments.opened(self._segments.active + 1, 0)
             self._take(NOBODYS_NOTE, _NO_LIMIT)
@@ -162,15 +161,15 @@ class Writer:
 
     @shared("the writer of the log")
     def truncated(self, partition: Partition, end_offset: int) -> None:
-        """Note that `partition` was cut: what is on its way to be written beyond `end_offset` does
-        not count."""
+        """Note that `partition` was truncated: its entries that are being written and lie beyond
+        `end_offset` do not count."""
         for group in self._groups():
             for offsets in (group.starts, group.ends):
                 if offsets.get(partition, end_offset) > end_offset:
                     offsets[partition] = end_offset
 
     def forget(self, partition: Partition) -> None:
-        """Forget `partition`, which is gone or restarts: nothing of it that is on its way to be
+        """Forget `partition`, which was deleted or restarts: none of its entries that are being
         written counts."""
         for group in self._groups():
             group.ends.pop(partition, None)
@@ -181,7 +180,7 @@ class Writer:
 
     @hook("log: what waits for a write")
     def when_written(self, done: Written) -> None:
-        """Call `done` once everything appended so far is complete; at once if it is."""
+        """Call `done` once all entries appended so far are complete; at once if they are."""
         if self.error is not None:
             done(False)
         elif self._open.parts:
@@ -194,8 +193,8 @@ class Writer:
             done(True)
 
     def when_synced(self, done: Written) -> None:
-        """Call `done` once everything appended so far is written and synced, whether it was asked
-        for or not."""
+        """Call `done` once all entries appended so far are written and synced, whether they asked
+        for a sync or not."""
         if self.error is not None:
             done(False)
             return
@@ -212,8 +211,8 @@ class Writer:
             self._complete_or_sync()
 
     def sync_within(self, milliseconds: float) -> None:
-        """Have what is appended now synced before that time has passed (`flush.ms`); no caller
-        waits for the sync."""
+        """Have the entries appended so far synced within `milliseconds` (`flush.ms`); no caller
+        waits for that sync."""
         self._unsynced_since = True
         if milliseconds not in self._sync_timers:
             self._sync_timers.add(milliseconds)
@@ -232,8 +231,8 @@ class Writer:
 
     @shared("the writer of the log")
     def flush(self) -> None:
-        """Begin to write the gathered group, unless another is being written. Called at the end of
-        each step."""
+        """Begin to write the group collected so far, unless another is being written. Called at the
+        end of each step."""
         if self._writing is not None or not self._open.parts or self.error is not None:
             return
         if self._noted_synced != self._synced_to:
@@ -319,8 +318,8 @@ class Writer:
     # --- Failures
 
     def _fail(self, error: OSError, lost: Iterable[_Group]) -> None:
-        """Fail the groups of batches that are not complete: those given, the one being written, the
-        one being collected."""
+        """Fail all groups that are not complete: those in `lost`, the one that is being written,
+        and the one being collected."""
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
         self._noted_synced = _NOWHERE  # the note may be among what is lost
@@ -354,8 +353,8 @@ class Writer:
             self._cache.rewind(*begun)
 
     def _mend(self) -> None:
-        """Cut off what lost groups left in the files, and see whether the disk takes a sync, and
-        some bytes."""
+        """Cut off the bytes that failed groups left in the files, and try whether the disk takes a
+        sync and some bytes again."""
         segments = self._segments
         path, size_bytes = segments.path(segments.active), segments.active_size_bytes
         doomed, self._doomed = self._doomed, []
@@ -413,8 +412,8 @@ class Writer:
             synced(None, None)
 
     def check(self, partitions: Iterable[Partition]) -> None:
-        """Raise CheckFailed unless what is on its way lies in the files without a gap, and a
-        partition of which nothing is has all written."""
+        """Raise CheckFailed unless the entries being written follow each other in the files without
+        a gap, and every partition without such entries has `written_end` at its log end."""
         groups, on_its_way = self._groups(), set[Partition]()
         end: tuple[int, int] | None = None
         for group in groups:

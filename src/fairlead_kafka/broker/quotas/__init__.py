@@ -7,16 +7,21 @@ client that has used too much must be still; pure arithmetic. `quotas` keeps one
 client that is measured. A Produce is charged for its bytes when it is begun, for those behind it on
 the connection do not wait for its answer; all else when it is answered.
 
-    request, answer ─▶ Quotas ─▶ rate ─▶ over the limit? ─┬─▶ throttle_time_ms in the answer, which is sent at once
-                                                          └─▶ Muting: nothing read, nothing begun, for so long (KIP-219)
+    request, answer ─▶ Quotas ─▶ rate ─▶ over? ─┬─▶ throttle_time_ms in the answer, sent at once
+                                                └─▶ Muting: no more is read for that time (KIP-219)
 
-| quota | by | measured is | by what | |---|---|---|---| | producer_byte_rate | user, client id |
-the frames of Produce requests | `Rate` | | consumer_byte_rate | user, client id | the record
-batches in answers to Fetch; who is over it gets none | `Rate` | | request_percentage | user, client
-id | time in handlers, in percent of the broker's one thread | `Rate`, one window at most | |
-controller_mutation_rate | user, client id | partitions created and deleted in the cluster |
-`TokenBucket` (`controller.mutations`) | | connection_creation_rate | ip | connections accepted;
-those above it are closed after a while | `Rate`, one window at most |
+| quota | by | measured is |
+|---|---|---|
+| producer_byte_rate | user, client id | bytes of Produce requests |
+| consumer_byte_rate | user, client id | bytes of record batches in answers to Fetch |
+| request_percentage | user, client id | time in handlers, in percent of the broker's one thread |
+| controller_mutation_rate | user, client id | partitions created and deleted in the cluster |
+| connection_creation_rate | ip | connections accepted |
+
+A client that is over consumer_byte_rate gets no record batches for a while; connections above
+connection_creation_rate are closed after a while. All are measured by `Rate`, request_percentage
+and connection_creation_rate over one window at most; only controller_mutation_rate is measured by a
+`TokenBucket` (`controller.mutations`).
 
 All clients for whom one entity's quota applies through a default have a rate of their own each;
 those who share a user's quota, or a client id's, share its rate. Each broker measures for itself,
@@ -34,4 +39,4 @@ before a log-in is complete, for nobody is known by then.
 Without quotas a request costs the look at one attribute. Nothing is kept of a client that was
 silent for as long as a rate looks back, for it would be measured as a new one anyway; and of no
 more than QUOTA_RATES_MAX at once.
-"""  # noqa: E501
+"""

@@ -15,14 +15,14 @@ from fairlead_kafka.broker.purgatory import Deadlines
 
 
 class MutingHost(Protocol):
-    """The part of the broker that mutings need."""
+    """The parts of a broker that mutings use."""
 
     now_ns: int
     deadlines: Deadlines
 
 
 class Muted(Protocol):
-    """The session that is muted."""
+    """The session that is muted, as its muting needs it."""
 
     closed: bool
 
@@ -45,7 +45,7 @@ class Muted(Protocol):
 
 
 class Muting:
-    """Mutes one session: for a while nothing is read from it or begun for it."""
+    """Mutes one session: for some time nothing is read from it, and no request of it is begun."""
 
     __slots__ = ("_deadline", "_session", "_until_ns", "on")
 
@@ -82,6 +82,6 @@ class Muting:
         session.serve()
 
     def _end(self) -> None:
-        """Called when the connection has gone, perhaps long before the time is over."""
+        """Called when the connection has ended, perhaps long before the muting's time."""
         if self._deadline is not None:
             self._session.broker.deadlines.cancel(self._deadline)

@@ -40,7 +40,7 @@ or to log in."""
 
 
 class QuotasHost(Protocol):
-    """The part of the broker that quotas need."""
+    """The parts of a broker that quotas use."""
 
     now_ns: int
     settings: Settings
@@ -49,7 +49,7 @@ class QuotasHost(Protocol):
 
 
 class Payer(Protocol):
-    """The session that is charged."""
+    """The session that is charged, as quotas need it."""
 
     principal: Principal
     muting: Muting
@@ -87,7 +87,8 @@ def is_exempt(header: RequestHeader) -> bool:
 
 
 class Quotas:
-    """The client quotas of one broker. `changed` and `follow` keep them as the image has them."""
+    """The client quotas of one broker: what clients have used, and for how long they are throttled.
+    `changed` and `follow` keep them as the image has them."""
 
     def __init__(self, broker: QuotasHost) -> None:
         self._broker = broker
@@ -115,7 +116,7 @@ class Quotas:
     # --- What is granted
 
     def follow(self) -> None:
-        """Follow changes of quotas from now on, and take over those that there are."""
+        """Follow changes of quotas from now on, and read those that there are."""
         for entity in self._broker.controller.image.client_quotas:
             self.changed(entity)
 
@@ -141,8 +142,8 @@ class Quotas:
         """Called when a request is about to be served: charge it for its bytes if it is a Produce.
         None: it is exempt.
 
-        That early, because requests that follow it on the connection may be begun before it is
-        answered: from now on none is, if this one was too much.
+        It is charged that early because later requests on the connection may be begun before it is
+        answered; if this one was too much, none is.
         """
         if is_exempt(header) or not session.logged_in:
             return None
@@ -157,10 +158,8 @@ class Quotas:
 
     def answered(self, toll: Toll, answer: ApiMessage | None) -> None:
         """Charge a request that is about to be answered for its time (`answer` None: acks=0 gets
-        none), say in the answer for how long its client must be still, and see to it that it is.
-
-        An answer that says so already (a handler's own decision) is taken at its word.
-        """
+        none), set the throttle time in the answer, and mute the session for as long. If the handler
+        has set a throttle time already, that one counts."""
         if answer is None:
             toll.began_ns = 0  # a request without an answer is measured by its bytes alone, as in Kafka
             return
@@ -177,8 +176,8 @@ class Quotas:
             toll.session.muting.begin(wait_ms)
 
     def spent(self, toll: Toll) -> None:
-        """Called when the handler has returned: what it took and was not charged yet counts when
-        its client's next request is."""
+        """Called when the handler has returned: its time that was not charged yet is charged with
+        the client's next request."""
         began_ns, toll.began_ns = toll.began_ns, 0
         if began_ns:
             applied = self._tables[REQUEST_PERCENTAGE].of_client(toll.session.principal.name, toll.client_id)
@@ -189,11 +188,8 @@ class Quotas:
                 )
 
     def fetch_wait_ms(self, toll: Toll, size_bytes: int) -> int:
-        """How long a consumer that would be given so many bytes of record batches has to wait
-        instead; 0: it is given them.
-
-        What is not given is not charged.
-        """
+        """Milliseconds that a consumer has to wait instead of getting `size_bytes` of record
+        batches; 0: it gets them. Bytes that it does not get are not charged."""
         wait_ms, rate = self._charge(CONSUMER_BYTE_RATE, toll.session, toll.client_id, size_bytes)
         wait_ms = max(wait_ms, self._time_wait_ms(toll))
         if wait_ms and rate is not None:
@@ -201,7 +197,7 @@ class Quotas:
         return wait_ms
 
     def fetch_max_bytes(self, toll: Toll) -> int | None:
-        """The most bytes that a consumer can ever be given at once, however long it had been still;
+        """The most bytes that a consumer can ever get in one answer, however long it has waited;
         None: it has no quota."""
         applied = self._tables[CONSUMER_BYTE_RATE].of_client(toll.session.principal.name, toll.client_id)
         settings = self._broker.settings
@@ -228,8 +224,8 @@ class Quotas:
     def _charge(
         self, name: str, session: Payer, client_id: str | None, value: float
     ) -> tuple[int, Rate | None]:
-        """Record what a client has used, if it has this quota; how long it must be still, and its
-        rate."""
+        """Record that a client has used `value` of the quota `name`, if it has one. Returns the
+        milliseconds that it is throttled, and its rate."""
         applied = self._tables[name].of_client(session.principal.name, client_id)
         if applied is None:
             return 0, None
@@ -238,8 +234,8 @@ class Quotas:
         return rate.throttle_ms(applied.limit, now_ms), rate
 
     def _time_wait_ms(self, toll: Toll) -> int:
-        """Charge a request's time so far. Returns the milliseconds that its client must be still,
-        at most one quota window."""
+        """Charge the time that a request took so far. Returns the milliseconds that its client is
+        throttled, at most one quota window."""
         if not self.timed:
             return 0
         spent_ns = 0

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class SpendingHost(Protocol):
-    """The part of the broker that a charge needs."""
+    """The parts of a broker that the charge of a request uses."""
 
     now_ns: int
     controller: ClusterView
@@ -22,19 +22,17 @@ class SpendingHost(Protocol):
 
 
 class Client(Protocol):
-    """The session whose request it is."""
+    """The session of the request that is charged."""
 
     principal: Principal
     client_id: str | None
 
 
 class Spending:
-    """Charge of one request against controller_mutation_rate. Decisions are made in the name of
-    its client; `throttle_ms` says in the end for how long the client must be still.
-
+    """Charge of one request against controller_mutation_rate. Decisions are charged to the
+    request's client; `throttle_ms` says afterwards for how many milliseconds it is throttled.
     `strict`: partitions beyond the quota are refused (THROTTLING_QUOTA_EXCEEDED); else they are
-    made, and the client is throttled.
-    """
+    created, and the client is throttled."""
 
     def __init__(self, broker: SpendingHost, session: Client, *, strict: bool) -> None:
         self.throttle_ms = 0
@@ -46,7 +44,8 @@ class Spending:
             broker.controller.tick(broker.now_ns)  # the time, where the controller has no step of its own
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
-        """Have the controller decide, in the name of the client: done(result, error) of `decision`."""
+        """Have the controller decide, in the name of the client: done(result, error) of
+        `decision`."""
         if self._spender is None:
             self._controller.decide(decision, done)
             return

@@ -9,7 +9,9 @@ its log; asking for the next answer says that the last one is written. So replic
 batch and by the answer, and a partition in which nothing happens costs nothing (`feed` is the
 leader's end, `fetcher` the follower's).
 
-    produce ─▶ log ──written──▶ Feed ══answer══▶ Fetcher ─▶ log ──written──▶ pull ══▶ Feed ─▶ Led: high watermark ─▶ acks=all, readers
+    leader:    produce ─▶ log ──written──▶ Feed ══answer══▶
+    follower:      Fetcher ─▶ log ──written──▶ pull ══▶
+    leader:            Feed ─▶ Led: high watermark ─▶ acks=all, readers
 
 A replica that begins to follow, or hears of a new leader epoch, first meets its leader: it tells
 where its log ends and with which epoch, and the leader tells where to cut it if the two part before
@@ -28,7 +30,7 @@ partition, and so acknowledges nothing more.
 
 `replication` is the whole to the outside: it follows the controller's image and hands out the
 parts.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.replication.led import Follower, Led
 from fairlead_kafka.broker.replication.replication import Replication

@@ -1,9 +1,10 @@
 """The leader's end of a replication stream: one follower broker, all the partitions it follows
 here.
 
-    pull ──▶ dropped ──▶ meetings: outcomes ──▶ what the last answer brought is written there: ends, high watermarks
+    pull ──▶ dropped ──▶ meetings: outcomes ──▶ the last answer is written: ends, high watermarks
                                                     │
-         answer ◀── batches not sent yet, marks that moved ◀── at once if there are any, else when there are, or the wait is over
+         answer ◀── batches not sent yet, high watermarks that moved ◀── at once, or when there
+                                                                         are any, or after the wait
 
 The stream is the connection: a new connection begins with nothing met. One answer is on its way at
 a time, and the next pull says that it is written, so no position is kept for any partition but
@@ -14,7 +15,7 @@ special case.
 A batch that cannot be read here is given to nobody. What lies before it is, all other partitions go
 on, and after `replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition
 that they cannot fetch.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUN
 
 
 class FeedHost(TimerHost, Protocol):
-    """The part of the broker that feeding others needs."""
+    """The parts of a broker that feeding followers uses."""
 
     node_id: int
     settings: Settings
@@ -78,24 +79,22 @@ class Feeding(Protocol):
         """The `Led` of a partition that the image says is led here."""
 
     def follower_moved(self, led: Led, follower: Follower) -> None:
-        """Called when a follower has written more, or was met."""
+        """Called when a follower has written more, or has met its leader."""
 
     def starts_moved(self, led: Led) -> None:
-        """Called when a follower has deleted what it was told to."""
+        """Called when a follower has deleted the records below the log start that it was sent."""
 
     def may_join(self, node_id: int) -> None:
-        """Called when more is known of a broker than before: replicas on it may come into sync."""
+        """Called when more is known of a broker than before, so that replicas on it may come into
+        sync."""
 
     def end_feed(self, feed: Feed) -> None:
-        """Called when a follower's stream is over; it may begin another."""
+        """Called when a follower's stream has ended; the follower may begin another."""
 
 
 class _Sent(NamedTuple):
-    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there
-    was no more at that time.
-
-    `start` is where the follower was before.
-    """
+    """One partition's part of an answer. `start` is the follower's log end before it, `end` the one
+    after it is written; `whole`: the leader had no more at that time."""
 
     led: Led
     follower: Follower
@@ -106,7 +105,8 @@ class _Sent(NamedTuple):
 
 
 class Feed:
-    """One follower's stream, from its first pull to the end of its connection."""
+    """The leader's end of one follower's stream, from its first pull to the end of its
+    connection."""
 
     def __init__(self, broker: FeedHost, replication: Feeding, node_id: int) -> None:
         self.node_id = node_id
@@ -135,21 +135,23 @@ class Feed:
     # --- What happens in the partitions
 
     def grown(self, led: Led) -> None:
-        """Called when there is more in the log of a partition that is followed here."""
+        """Called when there is more in the log of a partition that this stream's follower
+        replicates."""
         if led not in self._aside:
             self._fresh[led] = None
             self.wake()
 
     def mark_moved(self, led: Led) -> None:
-        """Called when high watermark or log start of a partition that is followed here moved."""
+        """Called when high watermark or log start moved, of a partition that this stream's follower
+        replicates."""
         self._marks[led] = None
         if self._reply is not None and not self._mark_timer_set:
             self._mark_timer_set = True
             self._broker.call_at(self._broker.now_ns + ms_to_ns(MARK_DELAY_MS), self._marks_due)
 
     def touched(self, key: Key, led: Led) -> None:
-        """Called when a partition is looked at for the first time in this epoch: its followers here
-        have as little of it as its leader."""
+        """Called when a partition without records is looked at for the first time in this leader
+        epoch: the follower here has no records of it, as its leader."""
         if self.met.pop(key, self) is None:  # one that was more than this was met in an epoch before
             self._meet(led, key, 0)
 
@@ -158,21 +160,19 @@ class Feed:
         return self.met.get(key, self) is None
 
     def forget(self, key: Key) -> None:
-        """Called when the partition is not led here any more, or in another epoch: it must be met
-        again."""
+        """Called when the partition is not led here any more, or in another epoch: the follower
+        must meet its leader again."""
         self.met.pop(key, None)
 
     def wake(self) -> None:
-        """Answer at the end of this step, if there is somebody to answer."""
+        """Answer the pull that waits, if one does, at the end of this step."""
         if self._reply is not None:
             self._replication.awake[self] = None
 
     def end(self) -> None:
-        """Called when the connection or its broker is gone. What was written there counts on, as
-        Kafka's leader keeps what it knows of a replica.
-
-        A broker that lives, and was only thought to be gone, is told to begin another stream.
-        """
+        """Called when the connection or its broker has ended. What is known of the follower's log
+        is kept, as by Kafka's leader. A broker that only seemed to have ended is told to begin
+        another stream."""
         self._ended = True
         reply, self._reply = self._reply, None
         if reply is not None:
@@ -186,7 +186,8 @@ class Feed:
         return f"the replication stream to broker {self.node_id}"
 
     def failed(self, _error: Exception) -> None:
-        """Called when work for this stream raised: end it, and tell its follower to begin another."""
+        """Called when work for this stream raised: end it, and tell its follower to begin
+        another."""
         self._replication.end_feed(self)
 
     # --- Being asked
@@ -216,8 +217,8 @@ class Feed:
             self._wait()
 
     def _renewed(self, broker_epoch: int) -> None:
-        """Called when the follower was counted as gone for a while, and is the same all the same:
-        it speaks on the same stream."""
+        """Called when the follower had counted as ended for some time, but is the same process: it
+        uses the same stream."""
         self.broker_epoch = broker_epoch
         for follower in self.met.values():
             if follower is not None:
@@ -225,12 +226,13 @@ class Feed:
         self._replication.may_join(self.node_id)
 
     def nudged(self) -> None:
-        """Called when the follower has something to say, and waits for an answer first."""
+        """Called when the follower wants its waiting pull answered now, for it has something to
+        send in the next."""
         self.wake()
 
     def _take_written(self, renewed: Container[Key]) -> None:
-        """Note that the follower has written the last answer, save for what it meets again in this
-        very pull: of that it may have taken nothing."""
+        """Note that the follower has written the last answer, except for partitions that it meets
+        again in this pull (`renewed`): of those it may have written nothing."""
         unwritten, self._unwritten = self._unwritten, []
         for led, follower, _count, _start, end, whole in unwritten:
             if self.met.get(led.key) is not follower or led.key in renewed:
@@ -250,8 +252,8 @@ class Feed:
     # --- Meetings
 
     def _meet_all(self, meetings: Iterable[tuple[Key, int, int, int]]) -> None:
-        """Meet the partitions that a pull names. What is the same for a topic's partitions is
-        looked up once, for most partitions of a large cluster hold nothing."""
+        """Meet the partitions that a pull names. A topic is looked up once for all its partitions,
+        for most partitions of a large cluster have no records."""
         met, node_id = self.met, self.node_id
         looked_up: dict[bytes, tuple[TopicImage | None, Mapping[int, Partition]]] = {}
         for key, leader_epoch, log_end, last_epoch in meetings:
@@ -275,8 +277,8 @@ class Feed:
                 self._match_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
 
     def _look_up(self, raw_id: bytes) -> tuple[TopicImage | None, Mapping[int, Partition]]:
-        """The topic of an id in bytes, None if it is gone, and the partitions of it that have a log
-        here."""
+        """The topic of an id in bytes (None: it was deleted), and those of its partitions that have
+        a log here."""
         topic_id = UUID(bytes=raw_id)
         return self._broker.controller.image.topics_by_id.get(topic_id), self._broker.logs.known_of(topic_id)
 
@@ -289,8 +291,8 @@ class Feed:
             self._outcomes.append(PartitionOutcome(meeting.key, ErrorCode.NONE, log_match))
 
     def _misled(self, image: PartitionImage, claimed_epoch: int) -> int:
-        """The error for a follower that takes this broker for a leader, or in an epoch, that it is
-        not."""
+        """The error code for a follower that takes this broker for the leader, or for one in
+        `claimed_epoch`, if it is not; 0: it is."""
         if claimed_epoch != image.leader_epoch:
             return (
                 ErrorCode.FENCED_LEADER_EPOCH
@@ -325,8 +327,8 @@ class Feed:
         self._replication.follower_moved(led, follower)
 
     def _behind_since(self, led: Led, before: Follower | None) -> int:
-        """Time, ns, since when a follower counts as behind that comes (again) with less than there
-        is: coming again and again is not catching up."""
+        """Monotonic time, ns, since when a follower counts as behind that meets its leader (again)
+        and has less than it: meeting again and again is not catching up."""
         if self.node_id not in led.image.isr:
             return LONG_AGO_NS
         if before is None:
@@ -343,8 +345,8 @@ class Feed:
             self._broker.call_at(self._deadline_ns, self._waited)
 
     def _waited(self) -> None:
-        """Called by the one timer of a stream: answer the pull that waits if its time is up, else
-        set the timer again."""
+        """Called by the stream's one timer: answer the pull that waits if its time is up, else set
+        the timer again."""
         self._timer_set = False
         if self._reply is None or self._ended:
             return
@@ -360,7 +362,7 @@ class Feed:
             self.wake()
 
     def answer(self) -> None:
-        """Answer the pull that waits with what there is."""
+        """Answer the pull that waits with the batches that there are."""
         if self._reply is None:
             return
         reply, self._reply = self._reply, None
@@ -446,7 +448,7 @@ class Feed:
         reply(Message(body=encode_answer(ErrorCode.NONE, self._number, outcomes, marks, runs, kept)))
 
     def _set_aside(self, sent: _Sent, own: list[Buffer]) -> _Sent:
-        """Set a partition aside whose batch behind `own` cannot be read, to be tried again later.
+        """Set aside, to be tried again later, a partition whose batch behind `own` cannot be read.
         Returns the part of the answer that is sent all the same."""
         led, follower = sent.led, sent.follower
         follower.sent = scan(own[-1])[0].last_offset + 1 if own else sent.start
@@ -462,8 +464,8 @@ class Feed:
             self.grown(led)
 
     def check(self, led_by_key: Mapping[Key, Led]) -> None:
-        """Raise CheckFailed unless each partition that is followed here is led, and queued for
-        sending if there is more of it than was sent."""
+        """Raise CheckFailed unless each partition of the stream is led here, and queued for sending
+        if it has more than was sent."""
         for key, follower in self.met.items():
             if follower is None:
                 continue

@@ -2,7 +2,7 @@
 followed there.
 
     resting ──a partition to follow──▶ asking ──answer──▶ writing ──written──▶ asking ...
-                                         └──refused, or the connection was lost──▶ pausing ──▶ asking, with everything to be met again
+                                         └──refused, or connection lost──▶ pausing ──▶ asking
 
 A partition is first met: the pull says where its log ends and in which leader epoch it is followed,
 and the answer says nothing (it may be followed), or how to cut it. Until then, and again from the
@@ -12,7 +12,7 @@ before is written, and synced where the topic asks for it: asking is acknowledgi
 
 Batches that are damaged, or do not fit, are their partition's matter: it is dropped, and met again
 after `replica.fetch.backoff.ms`; all others go on. A disk that fails is everybody's.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ comes again soon."""
 
 
 class FetcherHost(DelayHost, Protocol):
-    """The part of the broker that following others needs."""
+    """The parts of a broker that following other brokers uses."""
 
     node_id: int
     wall_ms: int
@@ -94,7 +94,8 @@ class Followed:
         """Why the partition could not be followed last."""
 
     def meeting(self) -> tuple[Key, int, int, int]:
-        """A `Meeting`: where its log ends, for its leader to compare."""
+        """The `Meeting` of the partition, as a plain tuple: where its log ends, for its leader to
+        compare."""
         partition = self.partition
         if partition is None:
             return self.key, self.epoch, 0, UNKNOWN_EPOCH
@@ -102,7 +103,7 @@ class Followed:
 
 
 class Fetcher:
-    """One stream from a leader to this broker."""
+    """The follower's end of one stream: replicates the partitions that one leader broker has."""
 
     def __init__(self, broker: FetcherHost, leader: int) -> None:
         self._broker = broker
@@ -128,7 +129,7 @@ class Fetcher:
     # --- What is followed
 
     def follow(self, followed: Followed) -> None:
-        """Follow a partition from now on, or in another epoch than before."""
+        """Follow a partition from now on, or in another leader epoch than before."""
         key = followed.key
         self._followed[key] = followed
         self._unmet[key] = followed
@@ -143,7 +144,8 @@ class Fetcher:
             self._dropped[key] = None
 
     def go_on(self) -> None:
-        """Begin, or have the leader answer now: there is something to tell it."""
+        """Begin to pull; or, if a pull waits at the leader, have it answered now: there is
+        something to send."""
         if self.state is FetcherState.RESTING:
             self._ask()
         elif self.state is FetcherState.ASKING and (self._unmet or self._dropped) and not self._nudging:
@@ -160,9 +162,9 @@ class Fetcher:
         )
 
     def _patience_ms(self) -> float:
-        """How long an answer may take. A leader that has nothing to say says so after
-        replica.fetch.wait.max.ms: that is the stream's heartbeat, and silence well beyond it means
-        a dead connection. A new one is tried while this replica still counts as in sync."""
+        """Milliseconds that an answer may take. A leader without new records answers after
+        replica.fetch.wait.max.ms, which is the stream's heartbeat; silence for much longer means a
+        dead connection. A new one is tried while this replica still counts as in sync."""
         settings = self._broker.settings
         silence_ms = min(settings["replica.lag.time.max.ms"] / 2, settings["broker.session.timeout.ms"])
         return float(settings["replica.fetch.wait.max.ms"] + max(SILENCE_MIN_MS, silence_ms))
@@ -287,8 +289,8 @@ class Fetcher:
     # --- Meetings
 
     def _on_outcome(self, followed: Followed, outcome: PartitionOutcome) -> None:
-        """Called when a partition cannot be followed as it is: cut it and meet again, or meet again
-        a little later."""
+        """Called when the leader answered that a partition cannot be followed as it is: truncate it
+        and meet the leader again, or meet it again a little later."""
         if outcome.error:
             self._meet_later(followed)
             return
@@ -319,8 +321,8 @@ class Fetcher:
         broker.logs.truncate(partition, offset)
 
     def _meet_later(self, followed: Followed) -> None:
-        """Have a partition meet its leader again a little later: the two do not agree on who leads
-        in which epoch, and one of them will hear of it, mostly very soon."""
+        """Have a partition meet its leader again a little later: the brokers disagree on its leader
+        or leader epoch, and one of them will soon hear of the change."""
         if not self._later:
             wait_ms = min(
                 MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"]
@@ -347,8 +349,8 @@ class Fetcher:
         self._pause()
 
     def _set_aside(self, followed: Followed, error: Exception) -> None:
-        """Set a partition aside, of which not all that came could be taken: its leader is told, and
-        it meets the leader again later."""
+        """Set a partition aside of which not all received batches could be written: the leader is
+        told, and the partition meets it again later."""
         if str(error) != followed.complaint:
             followed.complaint = str(error)
             text = "broker %d cannot follow %s-%d at broker %d: %s"
@@ -367,7 +369,7 @@ class Fetcher:
         self._broker.call_later(self._broker.settings["replica.fetch.backoff.ms"], again)
 
     def _complain(self, error: Exception) -> None:
-        """Log why brokers cannot be followed, once for each reason and not at every try."""
+        """Log why the leader cannot be followed, once for each reason and not at every try."""
         if str(error) != self._complaint:
             self._complaint = str(error)
             _logger.warning(
@@ -394,8 +396,8 @@ class Fetcher:
         )
 
     def check(self, following: Sequence[Key]) -> None:
-        """Raise CheckFailed unless the partitions followed are `following`, and those yet to be
-        compared with the leader are among them."""
+        """Raise CheckFailed unless the partitions followed are `following`, and those that still
+        have to meet the leader are among them."""
         same(
             f"what broker {self._broker.node_id} follows at broker {self._leader}",
             set(self._followed),

@@ -27,7 +27,7 @@ to."""
 
 
 class Change(NamedTuple):
-    """A proposal for one partition."""
+    """A proposal for the replicas in sync of one partition."""
 
     led: Led
     partition_epoch: int
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 class InSyncHost(TimerHost, Protocol):
-    """The part of the broker that proposals need."""
+    """The parts of a broker that proposals of replicas in sync use."""
 
     node_id: int
     settings: Settings
@@ -47,14 +47,15 @@ class Leaderships(Protocol):
     """The partitions led here (`replication`)."""
 
     def holds(self, led: Led) -> bool:
-        """True as long as the partition is led here in that epoch."""
+        """True as long as the partition is led here in the leader epoch of `led`."""
 
     def advance_mark(self, led: Led) -> None:
         """Raise the high watermark as far as the replicas allow."""
 
 
 class InSyncReplicas:
-    """The proposals of one broker. `flush` sends those of a step together."""
+    """Proposes changes of replicas in sync to the controller (KIP-497). `flush` sends the proposals
+    of a step together."""
 
     def __init__(self, broker: InSyncHost, replication: Leaderships) -> None:
         self._broker = broker
@@ -100,11 +101,10 @@ class InSyncReplicas:
         return "proposing who is in sync"
 
     def failed(self, _error: Exception) -> None:
-        """Called when proposing raised: the next regular look finds again what is to be
-        proposed."""
+        """Called when proposing raised: the next regular look makes the proposals again."""
 
     def flush(self) -> None:
-        """Have the controller decide on what was proposed."""
+        """Ask the controller to decide on the proposals of this step."""
         changes, self.changes = self.changes, []
         broker = self._broker
         proposed = [_proposed(change) for change in changes]
@@ -134,8 +134,8 @@ class InSyncReplicas:
                 self._look_again(led)
 
     def _ask_again_later(self, changes: list[Change]) -> None:
-        """Ask the controller for changes again. Nobody knows whether it has agreed, so they stand:
-        replicas that they would add must not be left behind (KIP-497)."""
+        """Send proposals to the controller again, a little later. It may have agreed already, so
+        they stay pending: replicas that they would add count as in sync (KIP-497)."""
 
         def ask_again() -> None:
             self.changes += [
@@ -158,7 +158,8 @@ class InSyncReplicas:
                 self._look_again(led)
 
     def _look_again(self, led: Led) -> None:
-        """Propose replicas that have come up to the mark while another proposal was under way."""
+        """Propose replicas that have reached the high watermark while another proposal was under
+        way."""
         for node_id in list(led.followers):
             self.consider_joining(led, node_id)
 

@@ -32,7 +32,8 @@ class Proposal(Protocol):
 
 
 class Stream(Protocol):
-    """A follower broker's stream, as the partitions that it feeds see it (`feed`)."""
+    """A follower broker's stream, as the partitions that are replicated over it need it
+    (`feed`)."""
 
     def grown(self, led: Led) -> None:
         """Called when there is more in the log of a partition."""
@@ -41,7 +42,8 @@ class Stream(Protocol):
         """Called when high watermark or log start of a partition moved."""
 
     def forget(self, key: Key) -> None:
-        """Forget a partition: its logs are compared again before it is followed on."""
+        """Forget a partition: the follower's log is compared with the leader's again before it goes
+        on."""
 
 
 class Follower:
@@ -66,8 +68,8 @@ class Follower:
 
 
 class Led:
-    """One partition led here, in one leader epoch. `image` is the controller's and changes under
-    it."""
+    """One partition that this broker leads, in one leader epoch: its followers, and who waits for
+    them. `image` is the controller's, and is replaced by newer ones."""
 
     __slots__ = (
         "deleting",
@@ -105,7 +107,7 @@ class Led:
 
     @property
     def min_isr(self) -> int:
-        """`min.insync.replicas` as it counts here."""
+        """`min.insync.replicas` as it holds for this partition: never more than it has replicas."""
         return effective_min_isr(self.partition.limits.min_insync_replicas, len(self.image.replicas))
 
     @property
@@ -124,18 +126,19 @@ class Led:
 
     @property
     def end_known(self) -> bool:
-        """True once the high watermark has come to this epoch's start: until then records that were
-        acknowledged may lie above it."""
+        """True once the high watermark has reached the offset at which this leader epoch began:
+        until then acknowledged records may lie above it."""
         return self.partition.high_watermark >= self.former_end
 
     @property
     def former_end(self) -> int:
-        """Log end before this epoch; less than it was if the disk failed to take the last of it."""
+        """The log end offset before this leader epoch; lower if the disk failed to take the last
+        records before it."""
         return min(self.epoch_start, self.partition.log_end)
 
     def maximal_isr(self) -> tuple[int, ...]:
-        """The replicas in sync, and those that will be if the controller agrees (KIP-497): none of
-        them may be left behind."""
+        """The replicas in sync, and those that will be if the controller agrees to a proposal
+        (KIP-497): the high watermark waits for all of them."""
         isr = self.image.isr
         return (
             isr
@@ -145,12 +148,10 @@ class Led:
 
     @hook("replication: how far the high watermark may go")
     def reachable_mark(self, now_ns: int, lag_max_ns: int) -> int:
-        """The high watermark by the replicas' ends (Kafka's `Partition.maybeIncrementLeaderHW`); it
-        never goes back.
-
-        It stays while fewer than `min.insync.replicas` are in sync (KIP-966), and waits for those
-        that are catching up in time: else they might run after it for ever.
-        """
+        """The high watermark that the replicas' log ends allow (Kafka's
+        `Partition.maybeIncrementLeaderHW`); it never falls. It stays while fewer than
+        `min.insync.replicas` are in sync (KIP-966), and waits for replicas that are about to catch
+        up, which might otherwise never do so."""
         partition, followers, leader = self.partition, self.followers, self.image.leader
         if self.below_min_isr:
             return partition.high_watermark
@@ -192,7 +193,7 @@ class Led:
             insort(self.waiting, (offset, done), key=_offset)
 
     def take_replicated(self) -> list[Replicated]:
-        """Callbacks whose wait the high watermark has ended; they are forgotten here."""
+        """Take the callbacks whose offsets the high watermark has reached."""
         waiting, mark = self.waiting, self.partition.high_watermark
         count = 0
         while count < len(waiting) and waiting[count][0] <= mark:
@@ -202,13 +203,13 @@ class Led:
         return taken
 
     def replicated_code(self) -> int:
-        """Error code when the high watermark has passed (Kafka's
+        """The error code to answer once the high watermark has passed a batch (Kafka's
         `Partition.checkEnoughReplicasReachOffset`)."""
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
 
     def check(self, now_ns: int) -> None:
-        """Raise CheckFailed unless the high watermark is where the replicas' ends allow it to be,
-        and all whom it passed were told."""
+        """Raise CheckFailed unless the high watermark is as high as the replicas' log ends allow,
+        and all callbacks that it has passed were called."""
         partition, offsets = self.partition, [offset for offset, _done in self.waiting]
         same(f"{partition}: who waits for the high watermark", offsets, sorted(offsets))
         holds(

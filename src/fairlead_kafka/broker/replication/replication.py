@@ -36,13 +36,14 @@ from fairlead_kafka.wire import Message, Request
 
 
 class ReplicationHost(FeedHost, FetcherHost, InSyncHost, TaskHost, Protocol):
-    """The part of the broker that replication needs."""
+    """The parts of a broker that replication uses."""
 
     guard: Guard
 
 
 class Replication:
-    """The replicas of one broker. `advance` is called in each step, after the events."""
+    """Replicates the partitions of one broker: those that it leads, and those that it follows.
+    `advance` is called in each step, after the events."""
 
     def __init__(self, broker: ReplicationHost) -> None:
         self._broker = broker
@@ -60,7 +61,8 @@ class Replication:
         self._running = False
 
     def start(self) -> None:
-        """Take up what the controller's image says. Called when the broker has joined the cluster."""
+        """Begin to lead and follow partitions as the controller's image says. Called when the
+        broker has joined the cluster."""
         self._running = True
         for topic in self._broker.controller.image.topics.values():
             self._assign_all(topic, range(len(topic.partitions)))
@@ -70,8 +72,7 @@ class Replication:
         )
 
     def stop(self) -> None:
-        """Take no part any more. Nobody is told: of a good end the controller told before, and of
-        another one nobody can be."""
+        """Stop leading and following. Other brokers hear of it from the controller."""
         self._running = False
         self._led.clear()
         self._feeds.clear()
@@ -82,7 +83,8 @@ class Replication:
         self._stirred.clear()
 
     def advance(self) -> None:
-        """Send what this step brought about: proposals, answers, questions."""
+        """Send what this step caused: proposals to the controller, answers to followers, pulls to
+        leaders."""
         guard = self._broker.guard
         if self._in_sync.changes:
             guard.call(self._in_sync, self._in_sync.flush)
@@ -119,15 +121,16 @@ class Replication:
         return led
 
     def led(self, partition: Partition) -> Led | None:
-        """The `Led` of a partition; None if it is not led here or was not looked at yet."""
+        """The `Led` of a partition; None if it is not led here, or was not used yet in this leader
+        epoch."""
         return self._led.get(partition)
 
     def holds(self, led: Led) -> bool:
-        """True as long as the partition is led here in that epoch."""
+        """True as long as the partition is led here in the leader epoch of `led`."""
         return self._led.get(led.partition) is led
 
     def written(self, partition: Partition) -> None:
-        """Called when more of a partition is in the log file: followers may have it."""
+        """Called when more of a partition is in the log file, so that followers may get it."""
         led = self._led.get(partition)
         if led is None:
             return
@@ -168,7 +171,8 @@ class Replication:
         self.starts_moved(led)
 
     def starts_moved(self, led: Led) -> None:
-        """Called when a follower has deleted what it was told to, or is not waited for any more."""
+        """Called when a follower has deleted the records below the log start that it was sent, or
+        is not waited for any more."""
         if not led.deleting:
             return
         low_watermark = self.low_watermark(led)
@@ -180,7 +184,7 @@ class Replication:
                 led.deleting.append((offset, done))
 
     def follower_moved(self, led: Led, follower: Follower) -> None:
-        """Called when a follower has written more, or was met."""
+        """Called when a follower has written more, or has met its leader."""
         self.advance_mark(led)
         self._in_sync.consider_joining(led, follower.node_id)
 
@@ -191,7 +195,8 @@ class Replication:
                 self._in_sync.consider_joining(led, node_id)
 
     def advance_mark(self, led: Led) -> None:
-        """Raise the high watermark as far as the replicas allow, and tell who waits for it."""
+        """Raise the high watermark as far as the replicas allow, and call those that wait for
+        it."""
         partition = led.partition
         if partition.high_watermark >= partition.written_end:
             return
@@ -213,7 +218,8 @@ class Replication:
                 follower.feed.mark_moved(led)
 
     def _depose(self, led: Led, code: int) -> None:
-        """Lead a partition no more, in this epoch at least."""
+        """Stop leading a partition in its present leader epoch; those that wait get the error
+        `code`."""
         if self._led.get(led.partition) is led:
             del self._led[led.partition]
         waiting, led.waiting, led.deleting = [*led.waiting, *led.deleting], [], []
@@ -227,7 +233,7 @@ class Replication:
             self._depose(led, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def taken_offline(self, partition: Partition) -> None:
-        """Neither lead nor follow a partition any more, in this life."""
+        """Stop leading or following a partition, until the broker is started again."""
         led = self._led.get(partition)
         if led is not None:
             self._depose(led, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -303,7 +309,7 @@ class Replication:
     # --- Following the controller
 
     def changed(self, change: Change) -> None:
-        """Take in a change of the cluster. Partitions that are gone were told by `gone`."""
+        """React to a change of the cluster. (For deleted partitions `gone` is called.)"""
         if not self._running:
             return
         if isinstance(change, TopicCreated):
@@ -334,7 +340,8 @@ class Replication:
         self.may_join(node_id)  # it may have met its leaders before the image knew of its new life
 
     def _assign_all(self, topic: TopicImage, numbers: Iterable[int], met_again: bool = False) -> None:
-        """Take up partitions that are new, or whose epoch is: then their followers meet again."""
+        """Lead or follow partitions that are new, or have a new leader epoch: followers then meet
+        their leaders again."""
         raw_id, hosted = topic.topic_id.bytes, self._broker.logs.known_of(topic.topic_id)
         for number in numbers:
             key = key_of(raw_id, number)
@@ -344,7 +351,8 @@ class Replication:
             self._assign(topic, number, key, hosted.get(number))
 
     def _assign(self, topic: TopicImage, number: int, key: Key, partition: Partition | None) -> None:
-        """Lead a partition, follow it, or neither; `partition` is what lies here of it."""
+        """Lead a partition, follow it, or neither, as the image says; `partition` is its log here,
+        if there is one."""
         image, own_id = topic.partitions[number], self._broker.node_id
         leader = image.leader
         follows = leader != own_id and leader != NO_LEADER and own_id in image.replicas
@@ -362,7 +370,8 @@ class Replication:
             self._stirred[fetcher] = None
 
     def _assign_log(self, topic: TopicImage, number: int, partition: Partition) -> None:
-        """Lead or depose a partition with a log here; empty the log if this is no replica."""
+        """Lead or stop leading a partition that has a log here; empty the log if this broker is no
+        replica."""
         image, own_id = topic.partitions[number], self._broker.node_id
         if partition.log_end and own_id not in image.replicas:
             self._broker.logs.restart(partition, 0)  # it was moved elsewhere, and takes no room here any more
@@ -374,13 +383,14 @@ class Replication:
             self._depose(led, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _leave(self, key: Key, leader: int) -> None:
-        """Follow a partition at `leader` no more."""
+        """Stop following a partition at the broker `leader`."""
         del self._following[key]
         self._fetchers[leader].drop(key)
         self._stirred[self._fetchers[leader]] = None
 
     def _reassign(self, topic: TopicImage, number: int) -> None:
-        """React to a change of a partition's replicas, or of those in sync, under the same leader."""
+        """React to a change of a partition's replicas, or of those in sync, under the same
+        leader."""
         image = topic.partitions[number]
         if image.leader == self._broker.node_id:
             partition = self._broker.logs.known(topic.topic_id, number)
@@ -397,8 +407,8 @@ class Replication:
             self._assign(topic, number, key, self._broker.logs.known(topic.topic_id, number))
 
     def _left_unseen(self, image: PartitionImage, key: Key) -> bool:
-        """True if a follower is not in sync that this leader never looked at, for nothing is in the
-        partition: it may come back only where the leader knows how far it is."""
+        """True if a follower is not in sync of which this leader knows nothing, for the partition
+        has no records: to come into sync again it must meet its leader."""
         feeds = (self._feeds.get(node_id) for node_id in image.replicas if node_id not in image.isr)
         return any(feed is not None and feed.unseen(key) for feed in feeds)
 
@@ -419,8 +429,8 @@ class Replication:
                 feed.forget(key)
 
     def check(self) -> None:
-        """Raise CheckFailed unless what is kept of leading and following is the same on both sides:
-        see the `check` of each part."""
+        """Raise CheckFailed unless the state of leading and following agrees with the image and the
+        streams: see the `check` of each part."""
         for led in self._led.values():
             led.check(self._broker.now_ns)
         led_by_key = {led.key: led for led in self._led.values()}

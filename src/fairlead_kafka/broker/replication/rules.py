@@ -16,7 +16,7 @@ UNKNOWN_EPOCH = -1
 
 
 class Step(IntEnum):
-    """Step of a follower before it can be given what comes next."""
+    """The step that a follower has to take before it can get the next batches."""
 
     FOLLOW = 0
     """Nothing: its log is the beginning of the leader's."""
@@ -28,7 +28,7 @@ class Step(IntEnum):
 
 
 class LogMatch(NamedTuple):
-    """How a follower's log fits its leader's, as the leader says. `epoch` and `offset` belong to
+    """How a follower's log fits its leader's, as the leader answers. `epoch` and `offset` belong to
     `TRUNCATE`; `offset` to `RESTART`."""
 
     step: Step
@@ -42,9 +42,9 @@ FOLLOW = LogMatch(Step.FOLLOW)
 class LeaderLog(NamedTuple):
     """The leader's log as far as a follower must fit it.
 
-    `first_offset` is where its first batch begins, at most `log_start`; `epoch`, `epoch_end` are
-    what the leader knows of the follower's last epoch: the greatest of its own that is not greater,
-    and where that one ends; (-1, -1) if it knows none.
+    `first_offset` is where its first batch begins, at most `log_start`; `epoch` is the leader's
+    greatest leader epoch that is not greater than the follower's last one, and `epoch_end` its end;
+    (-1, -1) if there is none.
     """
 
     log_start: int
@@ -72,13 +72,9 @@ def match_log(leader: LeaderLog, log_end: int, last_epoch: int) -> LogMatch:
 
 
 def truncation_point(log_match: LogMatch, own_epoch: int, own_end: int, log_end: int) -> int:
-    """Offset where a follower cuts its log.
-
-    (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
-
-    If it knows only an older epoch it cuts at the end of that one, and its next meeting with the
-    leader is about that one.
-    """
+    """The offset at which a follower truncates its log. (`own_epoch`, `own_end`) is its own
+    greatest epoch that is not greater than the leader's answer, and its end. If that is an older
+    epoch it truncates at the end of that one, with which it meets the leader next."""
     if log_match.epoch == UNKNOWN_EPOCH or own_epoch == UNKNOWN_EPOCH:
         return min(log_match.offset, log_end)
     if own_epoch != log_match.epoch:
@@ -92,8 +88,8 @@ def replicated_end(leader_end: int, follower_ends: Iterable[int]) -> int:
 
 
 def may_join(follower_end: int, high_watermark: int, epoch_start: int) -> bool:
-    """True if a follower may come into sync: it has all that may be read, and all that was there
-    when this leader's epoch began."""
+    """True if a follower may come into sync: it has all records below the high watermark, and all
+    before the start of this leader epoch."""
     return follower_end >= high_watermark and follower_end >= epoch_start
 
 
@@ -104,5 +100,5 @@ def in_time(behind_since_ns: int | None, now_ns: int, lag_max_ns: int) -> bool:
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:
-    """`min.insync.replicas` as it counts for a partition: never more than it has replicas."""
+    """`min.insync.replicas` as it holds for a partition: never more than it has replicas."""
     return min(configured, replica_count)

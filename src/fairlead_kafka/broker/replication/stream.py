@@ -1,7 +1,8 @@
 """The bytes of a replication stream: what a follower asks on it, and what its leader answers. All
 integers are big-endian.
 
-    pull    kind 1 · node id 4 · broker epoch 8 · answer written 8 · wait in ms 4 · most bytes 4 · counts of the two lists 4, 4
+    pull    kind 1 · node id 4 · broker epoch 8 · answer written 8 · wait in ms 4 · most bytes 4
+            counts of the two lists 4, 4
             dropped: topic id 16 · partition 4
             meetings: topic id 16 · partition 4 · leader epoch 4 · log end 8 · last epoch 4
     answer  error 2 · number 8 · counts of the three lists 4, 4, 4
@@ -12,7 +13,7 @@ integers are big-endian.
 
 A partition is named by its key: topic id and number, 20 bytes. A nudge is a pull with a kind of its
 own, and nothing else in it.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -48,12 +49,9 @@ class Meeting(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """A follower's request. `written` is the number of the last answer that it has written; 0:
-    there was none on this connection.
-
-    `meetings` are like `Meeting`, and where there are very many of them plain tuples, which the
-    garbage collector need not walk over.
-    """
+    """A follower's request. `written` is the number of the last answer that it has written; 0: none
+    on this connection. `meetings` are Meetings, or, if there are very many, plain tuples, which
+    cost the garbage collector less."""
 
     node_id: int
     broker_epoch: int
@@ -65,7 +63,8 @@ class Pull(NamedTuple):
 
 
 class PartitionOutcome(NamedTuple):
-    """A partition that cannot be followed as it is: an error code, or the follower's step."""
+    """A partition that cannot be followed as it is: an error code, or what the follower has to do
+    (`log_match`)."""
 
     key: Key
     error: int
@@ -73,7 +72,7 @@ class PartitionOutcome(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """How far a partition is replicated, and where it starts."""
+    """High watermark and log start offset of a partition, for its follower."""
 
     key: Key
     high_watermark: int
@@ -91,7 +90,7 @@ class Answer(NamedTuple):
 
 
 def key_of(topic_id: bytes, number: int) -> Key:
-    """The key of a partition."""
+    """The key of a partition: the topic id's 16 bytes and the number."""
     return topic_id + _NUMBER.pack(number)
 
 

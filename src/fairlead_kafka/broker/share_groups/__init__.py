@@ -1,42 +1,46 @@
-"""Share groups (KIP-932): members share the records of a partition one by one, as a queue's readers do.
+"""Share groups (KIP-932): members share the records of a partition one by one, as a queue's readers
+do.
 
 Theory of operation. Three parts of a broker serve them, each where Kafka has it.
 
-    group coordinator              who is in the group, who fetches which partitions         `membership`, `assignor`, `group`
-        │ initialize, delete, summary
-        ▼
-    share coordinator              the state of each share partition, in `__share_group_state`   `share_coordinator`
-        ▲ read, write
-        │
-    leader of the partition        the records in flight, and who has them                       `leader`, `partition`, `window`
+    group coordinator         the group's members, and the partitions that each fetches
+        │ initialize,             (`membership`, `assignor`, `group`)
+        ▼ delete, summary
+    share coordinator         the state of each share partition, in `__share_group_state`
+        ▲                         (`share_coordinator`)
+        │ read, write
+    leader of the partition   the records in flight, and the member that has each
+                                  (`leader`, `partition`, `window`)
 
-A *share partition* is what one group has of one partition (`ShareKey`). Its leader is the partition's.
-It keeps a `Window` from the start offset to the last offset that was ever acquired; each record there
-is available, acquired by a member for a time, acknowledged, or archived (`states`: the table). A
-fetch acquires records by the index of the log (`delivery`), and the answer brings the batches that
-hold them. An acknowledgement changes states at once, but counts, and is answered, when the share
-coordinator has it; if that fails it is taken back. Locks that are over give records back without
-asking. Records that were delivered `share.delivery.count.limit` times are archived.
+A *share partition* is what one group has of one partition (`ShareKey`). Its leader is the
+partition's. It keeps a `Window` from the start offset to the last offset that was ever acquired;
+each record there is available, acquired by a member for a time, acknowledged, or archived
+(`states`: the table). A fetch acquires records by the index of the log (`delivery`), and the answer
+brings the batches that hold them. An acknowledgement changes states at once, but counts, and is
+answered, when the share coordinator has it; if that fails it is taken back. Locks that are over
+give records back without asking. Records that were delivered `share.delivery.count.limit` times are
+archived.
 
-`partition` writes one change at a time, and what came meanwhile with the next. `persister` is the way
-to the share coordinator, here or on another broker, and asks again what can be better in a moment. A
-state has two fences: the leader epoch of the partition, which a new leader raises by reading, and the
-state epoch, which is the group's epoch when a group coordinator began the state or set its offset.
-Epochs grow from one group of a name to the next (`group_records.RETIRED`), so whatever a coordinator
-of before still has on the wire begins and forgets nothing that is of later. `share_state` has the
-records, `state_shard` their fold.
+`partition` writes one change at a time, and what came meanwhile with the next. `persister` is the
+way to the share coordinator, here or on another broker, and asks again what can be better in a
+moment. A state has two fences: the leader epoch of the partition, which a new leader raises by
+reading, and the state epoch, which is the group's epoch when a group coordinator began the state or
+set its offset. Epochs grow from one group of a name to the next (`group_records.RETIRED`), so
+whatever a coordinator of before still has on the wire begins and forgets nothing that is of later.
+`share_state` has the records, `state_shard` their fold.
 
-`sessions` are what members fetch (epochs, as fetch sessions have them); one ends with its connection,
-and what its member has is given back. A share partition is dropped when its group has no session here,
-when another broker leads, or when it was fenced; the next fetch reads its state again.
+`sessions` are what members fetch (epochs, as fetch sessions have them); one ends with its
+connection, and what its member has is given back. A share partition is dropped when its group has
+no session here, when another broker leads, or when it was fenced; the next fetch reads its state
+again.
 
 The group's side: a group is the fold of its records in `__consumer_offsets` (`group_records`), one
-shard with all other groups; `coordinator.share_records` writes them. Partitions
-come into targets when the share coordinator has a state for them.
+shard with all other groups; `coordinator.share_records` writes them. Partitions come into targets
+when the share coordinator has a state for them.
 
 Simpler than Kafka's: no throttling of records that were delivered often. Everything runs in the
 broker's step: no clock, no rng, no thread of its own.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.share_groups.delivery import Delivery, available_bytes, cut, deliver
 from fairlead_kafka.broker.share_groups.group import (

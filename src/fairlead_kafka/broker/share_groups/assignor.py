@@ -22,8 +22,8 @@ def assign(
     partitions: Mapping[UUID, frozenset[int]],
     before: Mapping[str, Target],
 ) -> dict[str, Target]:
-    """Targets of all members; `subscriptions`: member → topics that it reads, `partitions`: those that
-    may be assigned."""
+    """Targets of all members of a share group; `subscriptions`: {member: topics that it reads},
+    `partitions`: those that may be assigned, `before`: the targets so far."""
     had: dict[str, set[_Place]] = {
         member: {(topic, number) for topic, numbers in before.get(member, {}).items() for number in numbers}
         for member in subscriptions
@@ -46,7 +46,8 @@ def _share(
     had: Mapping[str, set[_Place]],
     has: dict[str, set[_Place]],
 ) -> None:
-    """Share the partitions of one pool among its readers, who have no other of them yet."""
+    """Divide the partitions `places` among `members`, which keep those that they `had`; the result
+    is added to `has`."""
     sharing = -(-len(members) // len(places))
     total = sharing * len(places)
     # Each has its part of the total, rounded so that all of them together have all of it.

@@ -1,5 +1,5 @@
-"""Delivery of records of a share partition: they are acquired by the index of the log alone, and then
-the batches that hold them are read."""
+"""Delivery of records of a share partition: they are acquired by the index of the log alone, and
+then the batches that hold them are read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Delivery(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records, counting gaps."""
+        """Number of records that were acquired, counting offsets without a record."""
         return sum(one.last - one.first + 1 for one in self.acquired)
 
     @property
@@ -46,11 +46,9 @@ def _end(share: SharePartition) -> int:
 
 
 def _stop(share: SharePartition, sought: int) -> int:
-    """The offset before which batches begin that are read for `sought` and what follows.
-
-    The next batch is one of them however far away it lies: what compaction removed before it takes
-    no room.
-    """
+    """The offset before which the batches begin that are read from `sought` on. The next batch
+    is one of them, however far away it lies: offsets that compaction removed before it need no
+    room."""
     index = share.partition.index
     stop = share.window.fetch_limit(share.settings().limits)
     number = index.first_reaching(sought)
@@ -68,7 +66,8 @@ def available_bytes(share: SharePartition, enough_bytes: int) -> int:
 
 
 def deliver(share: SharePartition, wanted: Wanted, max_bytes: int, at_least_one: bool) -> Delivery:
-    """Acquire records for a member, as far as there is room."""
+    """Acquire records of a share partition for a member, in batches of `max_bytes` in all, as far
+    as the window has room."""
     sought = share.next_fetch_offset()
     acquired: list[Acquired] = []
     spans: list[Span] = []
@@ -83,8 +82,8 @@ def deliver(share: SharePartition, wanted: Wanted, max_bytes: int, at_least_one:
 
 
 def cut(delivery: Delivery, read_count: int) -> tuple[list[Acquired], list[Acquired]]:
-    """The acquired records in the first `read_count` batches, which alone could be read, and those
-    behind."""
+    """The acquired records in the first `read_count` batches, which could be read, and those in
+    later ones."""
     if read_count >= len(delivery.spans):
         return delivery.acquired, []
     border = delivery.spans[read_count].first
@@ -107,7 +106,8 @@ def _spans(partition: Partition, sought: int, stop: int, max_bytes: int, at_leas
 def _without_aborted(
     share: SharePartition, acquired: Sequence[Acquired], spans: Sequence[Span]
 ) -> tuple[list[Acquired], list[Span]]:
-    """Leave out, and archive, what belongs to aborted transactions."""
+    """The acquired records and batches without those of aborted transactions, which are
+    archived."""
     partition = share.partition
     ranges = partition.aborted(spans[0].first, spans[-1].last + 1)
     if not ranges:

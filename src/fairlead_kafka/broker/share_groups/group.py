@@ -1,4 +1,5 @@
-"""A share group in memory: the fold of its records (`apply_share_entry`), and questions about it."""
+"""A share group in memory: the fold of its records (`apply_share_entry`), and questions about
+it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ SHARE_TYPE = "share"
 LEAVE_EPOCH = -1
 """Member epoch of a heartbeat that leaves."""
 FIRST_EPOCH = 1
-"""Epoch of a group that has no record yet (Kafka's `ModernGroup`), where none was deleted before."""
+"""Epoch of a group that has no record yet (Kafka's `ModernGroup`), where none was deleted
+before."""
 ASSIGNOR = "simple"
 """Name of the one assignor there is."""
 EMPTY, STABLE = "Empty", "Stable"
@@ -44,7 +46,8 @@ _NOTHING_SAID, _NOTHING_HAD, _NO_STATES = ShareAbout(), ShareCurrent(), StatePar
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """One member: what it says of itself, and what it has."""
+    """One member of a share group: its subscription (`about`), and its present assignment
+    (`current`)."""
 
     member_id: str
     about: ShareAbout = _NOTHING_SAID
@@ -70,12 +73,12 @@ class ShareGroup:
     begun_ms: dict[UUID, int] = field(default_factory=dict)
     """When the state of a topic's partitions was last asked to be begun; not in the records."""
     asked: Counter[tuple[UUID, int]] = field(default_factory=Counter)
-    """Partitions with questions to the share coordinator under way that begin or forget their state,
-    and how many; not in the records."""
+    """Partitions with questions to the share coordinator under way that begin or forget their
+    state, and how many; not in the records."""
 
     @property
     def state_name(self) -> str:
-        """The group's state, as clients see it."""
+        """The group's state, as ListGroups answers it."""
         return STABLE if self.members else EMPTY
 
     def member(self, member_id: str) -> ShareMember:
@@ -88,7 +91,8 @@ class ShareGroup:
         return member
 
     def topics(self, instead: ShareMember | None = None) -> set[str]:
-        """The names of the topics that members read, with `instead` in its own place."""
+        """The names of the topics that members subscribe to; `instead` replaces the member with its
+        id."""
         members = dict(self.members)
         if instead is not None:
             members[instead.member_id] = instead
@@ -107,7 +111,7 @@ class ShareGroup:
         return union
 
     def tombstones(self) -> Iterator[ShareGroupEntry]:
-        """Entries that take back all that the log has of the group."""
+        """Tombstones of all records that the log has of the group."""
         for member_id in self.members:
             yield from self.tombstones_of(member_id)
         yield ShareTargetEpochKey(self.group_id), None
@@ -115,7 +119,7 @@ class ShareGroup:
         yield ShareEpochKey(self.group_id), None
 
     def tombstones_of(self, member_id: str) -> Iterator[ShareGroupEntry]:
-        """Entries that take back all that the log has of a member."""
+        """Tombstones of all records that the log has of a member."""
         yield ShareCurrentKey(self.group_id, member_id), None
         yield ShareTargetKey(self.group_id, member_id), None
         yield ShareMemberKey(self.group_id, member_id), None
@@ -170,7 +174,7 @@ def _known(group: ShareGroup, member_id: str) -> ShareMember:
 
 
 def merged(topics: Mapping[UUID, TopicState], more: Mapping[UUID, TopicState]) -> dict[UUID, TopicState]:
-    """The partitions of `topics` and of `more` together."""
+    """{topic id: its partitions in `topics` or `more`}."""
     found = dict(topics)
     for topic, state in more.items():
         before = found.get(topic)
@@ -180,7 +184,7 @@ def merged(topics: Mapping[UUID, TopicState], more: Mapping[UUID, TopicState]) -
 
 
 def without(topics: Mapping[UUID, TopicState], gone: Mapping[UUID, Iterable[int]]) -> dict[UUID, TopicState]:
-    """The partitions of `topics` without those in `gone`."""
+    """{topic id: its partitions in `topics` and not in `gone`}."""
     found: dict[UUID, TopicState] = {}
     for topic, state in topics.items():
         numbers = state.partitions - frozenset(gone.get(topic, ()))

@@ -37,14 +37,14 @@ _STABLE = 0
 
 
 class ShareMemberKey(NamedTuple):
-    """Key of what a member says of itself."""
+    """Key of the record with a member's subscription."""
 
     group_id: str
     member_id: str
 
 
 class ShareEpochKey(NamedTuple):
-    """Key of a group's epoch."""
+    """Key of the record with a group's epoch."""
 
     group_id: str
 
@@ -55,33 +55,33 @@ RETIRED = ShareEpochKey("")
 
 
 class ShareTargetEpochKey(NamedTuple):
-    """Key of the epoch of a group's targets."""
+    """Key of the record with the epoch of a group's target assignments."""
 
     group_id: str
 
 
 class ShareTargetKey(NamedTuple):
-    """Key of a member's target."""
+    """Key of the record with a member's target assignment."""
 
     group_id: str
     member_id: str
 
 
 class ShareCurrentKey(NamedTuple):
-    """Key of what a member has."""
+    """Key of the record with a member's present assignment."""
 
     group_id: str
     member_id: str
 
 
 class StatePartitionsKey(NamedTuple):
-    """Key of the partitions whose state the share coordinator has."""
+    """Key of the record with the partitions whose state the share coordinator has."""
 
     group_id: str
 
 
 class ShareAbout(NamedTuple):
-    """Subscription of a member, and who it is."""
+    """A member's subscription, and its client."""
 
     rack_id: str | None = None
     client_id: str = ""
@@ -104,7 +104,7 @@ class ShareTargetEpoch(NamedTuple):
 
 
 class ShareCurrent(NamedTuple):
-    """Partitions of a member, and its epoch."""
+    """A member's present assignment, and its epoch."""
 
     epoch: int = 0
     previous_epoch: int = -1
@@ -112,14 +112,15 @@ class ShareCurrent(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """Partitions of a topic."""
+    """A topic's name, and those of its partitions that have a state at the share coordinator."""
 
     name: str
     partitions: frozenset[int]
 
 
 class Alteration(NamedTuple):
-    """The offset that an admin wants a partition's state to begin at, and the epoch of that state."""
+    """The start offset that an admin has set for a share partition, and the state epoch of the
+    state that begins there."""
 
     state_epoch: int
     start_offset: int
@@ -130,9 +131,9 @@ Alterations = Mapping[tuple[UUID, int], Alteration]
 
 
 class StatePartitions(NamedTuple):
-    """Partitions by topic id: whose state is about to be begun, whose state there is, and topics
-    whose state is about to be forgotten, by name. `altering`: what the share coordinator was to be
-    asked for those of the first that are begun at an offset of an admin's."""
+    """The share partitions of a group at the share coordinator, by topic id: those whose state is
+    being begun, those that have one, and the topics whose state is being deleted, with their names.
+    `altering`: the alterations of those that are begun at an offset that an admin has set."""
 
     initializing: Mapping[UUID, TopicState] = {}
     initialized: Mapping[UUID, TopicState] = {}
@@ -219,7 +220,8 @@ def encode_share_value(value: ShareGroupValue) -> bytes:
 
 
 def decode_share_value(key: ShareGroupKey, data: bytes) -> ShareGroupValue:
-    """The value of a record with this key. DecodeError for garbage or a version that is not known."""
+    """The value of a record with this key. DecodeError for garbage or a version that is not
+    known."""
     reader = Reader(data, "the value of a share group", compact=True)
     reader.version(_VALUE_VERSION)
     return _READ[type(key)](reader)

@@ -30,22 +30,24 @@ from fairlead_kafka.broker.share_groups.window import Limits
 
 
 class LeaderHost(SharePartitionHost, Protocol):
-    """The part of the broker that its share partitions need."""
+    """The parts of a broker that its share partitions use."""
 
     node_id: int
     controller: ClusterView
 
 
 class ShareWaiter(Protocol):
-    """A fetch that waits for records of share partitions."""
+    """A fetch request that waits for records of share partitions."""
 
     def available(self) -> None:
-        """Called when there may be more to acquire, or a share partition is not led here any more."""
+        """Called when more records may be acquired, or a share partition is not led here any
+        more."""
 
 
 class SharePartitions:
-    """All share partitions of one broker. One is made with the first request for it, and dropped when
-    another broker leads, or when the group has no more sessions here."""
+    """All share partitions that one broker leads. A share partition is made with the first request
+    for it, and dropped when another broker leads it, or when its group has no sessions here any
+    more."""
 
     def __init__(self, host: LeaderHost, persister: StatePersister) -> None:
         self._host = host
@@ -53,7 +55,8 @@ class SharePartitions:
         self._led: dict[ShareKey, SharePartition] = {}
         self._waiters: dict[ShareKey, dict[ShareWaiter, Owner | None]] = {}
         self._settings: dict[str, ShareSettings] = {}
-        """Configs of groups that have a share partition here: they are looked up with each fetch."""
+        """Configs of groups that have a share partition here: they are looked up with each
+        fetch."""
         self._by_group: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -63,7 +66,7 @@ class SharePartitions:
         return iter(list(self._led.values()))
 
     def find(self, key: ShareKey) -> SharePartition | None:
-        """The share partition of a key, if records of it are delivered here; else None."""
+        """The share partition of a key, if it is in use here; else None."""
         found = self._led.get(key)
         return found if found is not None and found.active else None
 
@@ -84,7 +87,7 @@ class SharePartitions:
         return found
 
     def settings(self, group_id: str) -> ShareSettings:
-        """The configs of a group."""
+        """The configs of a share group, as they are now."""
         found = self._settings.get(group_id)
         if found is None:
             own = self._host.controller.group_settings(group_id)
@@ -102,11 +105,11 @@ class SharePartitions:
     # --- Waiting
 
     def watch(self, key: ShareKey, waiter: ShareWaiter) -> None:
-        """Let `waiter` hear when more of a share partition may be acquired."""
+        """Have `available` of `waiter` called when more of a share partition may be acquired."""
         self._waiters.setdefault(key, {})[waiter] = self._host.guard.owner
 
     def forget(self, key: ShareKey, waiter: ShareWaiter) -> None:
-        """Let `waiter` hear no more of a share partition."""
+        """Do not call `waiter` for a share partition any more."""
         waiters = self._waiters.get(key)
         if waiters is not None:
             waiters.pop(waiter, None)
@@ -129,7 +132,7 @@ class SharePartitions:
     # --- Members and leaders that go
 
     def release(self, group_id: str, member: str, done: Callable[[dict[ShareKey, int]], None]) -> None:
-        """Give back all records that a member has acquired, who is gone; done(key → error code)
+        """Release all records that a member, which has left, has acquired; done({key: error code})
         once that is written."""
         shares = [share for share in self if share.key.group_id == group_id]
         errors: dict[ShareKey, int] = {}
@@ -146,13 +149,13 @@ class SharePartitions:
 
     def drop_group(self, group_id: str) -> None:
         """Called when a group has no sessions here any more: its share partitions are dropped once
-        what they write is written, and read again when it has."""
+        their writes have ended, and read again when it has sessions again."""
         for share in self:
             if share.key.group_id == group_id:
                 share.drop_when_written()
 
     def changed(self, change: Change) -> None:
-        """Take in a change of the cluster: leaders, topics, and configs of groups."""
+        """React to a change of the cluster: leaders, topics, and configs of groups."""
         if isinstance(change, LeadersChanged):
             self._leaders_changed()
         elif isinstance(change, TopicDeleted):
@@ -190,5 +193,5 @@ class SharePartitions:
 
 
 def when_released(done: Done) -> Callable[[dict[ShareKey, int]], None]:
-    """A function that tells `done` the first error of a release, 0 if there is none."""
+    """A function that calls `done` with the first error code of a release, 0 if there is none."""
     return lambda errors: done(next((error for error in errors.values() if error), ErrorCode.NONE))

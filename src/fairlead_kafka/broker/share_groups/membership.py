@@ -44,7 +44,7 @@ _NONE_ALTERED: Alterations = {}
 
 
 class ShareHeartbeat(NamedTuple):
-    """A ShareGroupHeartbeat; `topics` None: as before."""
+    """A ShareGroupHeartbeat; `topics` None: the same as before."""
 
     group_id: str
     member_id: str
@@ -56,7 +56,8 @@ class ShareHeartbeat(NamedTuple):
 
 
 class ShareView(NamedTuple):
-    """All that a decision about a share group may depend on, besides group and request."""
+    """The metadata and settings that a decision about a share group depends on, besides the group
+    and the request."""
 
     topics: Topics
     assignment_interval_ms: int
@@ -67,8 +68,8 @@ class ShareView(NamedTuple):
 
 @dataclass(slots=True)
 class ShareStep:
-    """Changes by a heartbeat; `epoch`: the group's, once they stand; `begin`: the partitions whose
-    state is to be begun."""
+    """The changes that a heartbeat causes: entries for the log. `epoch`: the group's after them;
+    `begin`: the partitions whose state is to be begun at the share coordinator."""
 
     epoch: int
     entries: list[ShareGroupEntry] = field(default_factory=list)
@@ -76,7 +77,7 @@ class ShareStep:
 
 
 def check_share_heartbeat(request: ShareHeartbeat) -> None:
-    """Raise BrokerError INVALID_REQUEST for a heartbeat that says too little."""
+    """Raise BrokerError INVALID_REQUEST for a heartbeat that lacks a field."""
     words = None
     if not request.member_id.strip():
         words = "MemberId can't be empty."
@@ -95,8 +96,8 @@ def check_share_heartbeat(request: ShareHeartbeat) -> None:
 def share_heartbeat(
     group: ShareGroup, request: ShareHeartbeat, view: ShareView
 ) -> tuple[ShareStep, HeartbeatResult]:
-    """Changes, and the answer, by a heartbeat of a member that joins (epoch 0) or goes on.
-    BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
+    """The changes that a heartbeat causes, of a member that joins (epoch 0) or stays, and its
+    answer. BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH."""
     before = _speaker(group, request, view)
     member = _described(before, request)
     subscribed = member.about.topics != before.about.topics
@@ -133,7 +134,7 @@ def share_heartbeat(
 
 
 def _speaker(group: ShareGroup, request: ShareHeartbeat, view: ShareView) -> ShareMember:
-    """The member who speaks. BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+    """The member that a request is from. BrokerError: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     FENCED_MEMBER_EPOCH."""
     received = request.member_epoch
     known = group.members.get(request.member_id)
@@ -173,8 +174,8 @@ def _described(member: ShareMember, request: ShareHeartbeat) -> ShareMember:
 
 
 def _next_epoch(group: ShareGroup, member: ShareMember, view: ShareView, subscribed: bool) -> int:
-    """The group's epoch from now on: one more if members or topics changed, or if there is a state
-    for partitions that no target has."""
+    """The group's epoch from now on: the next one if members or topics changed, or if partitions
+    with a state are in no target."""
     changed = subscribed or (group.target_epoch >= group.epoch and _pending(group, view))
     if not changed and group.topics_version != view.topics.version:
         changed = metadata_hash(view.topics, group.topics(member)) != group.metadata_hash
@@ -191,8 +192,8 @@ def _pending(group: ShareGroup, view: ShareView) -> bool:
 
 
 def assignable(group: ShareGroup, topics: Container[UUID]) -> dict[UUID, frozenset[int]]:
-    """Partitions of `topics` whose state the share coordinator has, and is not being asked to begin
-    again: what members acknowledge meanwhile would be undone."""
+    """Partitions of `topics` whose state the share coordinator has, and is not about to begin
+    again: acknowledgements meanwhile would be undone."""
     states = {topic: one for topic, one in group.states.initialized.items() if topic in topics}
     return {topic: one.partitions for topic, one in without(states, _asked(group)).items()}
 
@@ -205,8 +206,8 @@ def _ids(topics: Topics, names: Iterable[str]) -> frozenset[UUID]:
 def _target(
     group: ShareGroup, member: ShareMember, epoch: int, view: ShareView, step: ShareStep
 ) -> tuple[int, Target]:
-    """The epoch of the targets and this member's; computed again if they are of an older one, and
-    `share.assignment.interval.ms` is over."""
+    """The epoch of the targets and this member's; targets are computed again if they are of an
+    older epoch than `epoch` and `share.assignment.interval.ms` have passed."""
     waits = _lately(group.assigned_ms, view.assignment_interval_ms, view.wall_ms)
     if group.target_epoch >= epoch or waits:
         return group.target_epoch, group.targets.get(member.member_id, {})
@@ -224,13 +225,14 @@ def _target(
 def _lately(since_ms: int, interval_ms: int, now_ms: int) -> bool:
     """True within an interval that began at `since_ms` (0: never).
 
-    A time that is yet to come says only that a clock was wrong: nobody waits for it.
+    (A time in the future means that a clock was wrong: it is not waited for.)
     """
     return bool(since_ms) and 0 <= now_ms - since_ms < interval_ms
 
 
 def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[UUID, TopicState]:
-    """Partitions that members read and whose state is neither there nor asked for lately."""
+    """Partitions that members read whose state neither exists nor was asked for a short time
+    ago."""
     found: dict[UUID, TopicState] = {}
     in_question = _asked(group)
     for name in sorted(names):
@@ -251,7 +253,7 @@ def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[U
 
 
 def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
-    """Partitions with questions to the share coordinator under way."""
+    """Partitions about which requests to the share coordinator are under way."""
     found: dict[UUID, set[int]] = {}
     for topic, number in group.asked:
         found.setdefault(topic, set()).add(number)
@@ -261,9 +263,9 @@ def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
 def begun(
     group: ShareGroup, states: Mapping[UUID, TopicState], completed: Alterations = _NONE_ALTERED
 ) -> list[ShareGroupEntry]:
-    """Entries that say that the share coordinator has the state of these partitions now, and that
-    what is `completed` is not to be asked for again. What was altered once more meanwhile is still to
-    be begun."""
+    """Entries of the log by which the share coordinator has the state of these partitions, and the
+    alterations in `completed` are carried out. Partitions that were altered once more meanwhile are
+    still to be begun."""
     before = group.states
     altering = {place: one for place, one in before.altering.items() if completed.get(place) != one}
     there = {
@@ -277,8 +279,8 @@ def begun(
 
 
 def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[ShareGroupEntry]:
-    """Entries that say that the share coordinator is to forget the state of these partitions; none
-    if there are none."""
+    """Entries of the log by which the share coordinator is to delete the state of these partitions;
+    none without partitions."""
     if not places:
         return []
     gone = {topic: state.partitions for topic, state in places.items()}
@@ -292,8 +294,8 @@ def deleting(group: ShareGroup, places: Mapping[UUID, TopicState]) -> list[Share
 
 
 def share_leave(group: ShareGroup, member_id: str, view: ShareView) -> list[ShareGroupEntry]:
-    """Entries that take back a member that has left, or was not heard of. BrokerError:
-    UNKNOWN_MEMBER_ID."""
+    """Entries of the log that remove a member that has left, or whose session has expired.
+    BrokerError: UNKNOWN_MEMBER_ID."""
     group.member(member_id)
     rest = {name for one in group.members.values() if one.member_id != member_id for name in one.about.topics}
     epoch = ShareEpoch(group.epoch + 1, metadata_hash(view.topics, rest))
@@ -301,8 +303,8 @@ def share_leave(group: ShareGroup, member_id: str, view: ShareView) -> list[Shar
 
 
 def forgotten(group: ShareGroup, topics: Iterable[UUID]) -> list[ShareGroupEntry]:
-    """Entries that forget topics which are gone, or whose state is; none if the group has nothing
-    of them."""
+    """Entries of the log that remove topics which were deleted, or whose state was; none if the
+    group has none of them."""
     gone = set(topics)
     states = group.states
     if not gone & {*states.initializing, *states.initialized, *states.deleting}:

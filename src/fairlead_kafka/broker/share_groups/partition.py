@@ -1,15 +1,15 @@
-"""One share partition at its leader: its window of records in flight, and the way of that to the share
-coordinator and back.
+"""One share partition at its leader: its window of records in flight, and the way of that to the
+share coordinator and back.
 
-    Empty ──first request──▶ Initializing ──state read──▶ Active ──another leads, newer state epoch──▶ Fenced
+    Empty ──first request──▶ Initializing ──state read──▶ Active ──another leader──▶ Fenced
                                   └──could not be read──▶ Failed: the next request makes another one
 
 One write is under way at a time; what is acknowledged meanwhile goes with the next, so that writes
 come to the coordinator in order, and many acknowledgements cost one. An acknowledgement is answered
 when its write stands.
 
-One read is under way at a time as well: sessions that come and go while the state is read find the same
-share partition, and one that is fenced asks no more.
+One read is under way at a time as well: sessions that come and go while the state is read find the
+same share partition, and one that is fenced asks no more.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ShareSettings(NamedTuple):
 
 
 class SharePartitionHost(TimerHost, Protocol):
-    """The part of the broker that a share partition needs."""
+    """The parts of a broker that a share partition uses."""
 
     wall_ms: int
     guard: Guard
@@ -88,8 +88,8 @@ class _Waiting(NamedTuple):
 class SharePartition:
     """One group's part of a partition that is led here, in one leader epoch.
 
-    `became_available` is called when records may be acquired that could not be before, `fenced` when
-    this is not to be used any more.
+    `became_available` is called when more records may be acquired, `fenced` when this object is not
+    to be used any more.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class SharePartition:
         """Records whose locks were over, as they are being written."""
         self._queue: list[_Waiting] = []
         self._released: list[StateBatch] = []
-        """Records whose locks are over, to be written with the next change: if that fails, with the one
-        after it."""
+        """Records whose locks are over, to be written with the next change: if that fails, with the
+        one after it."""
         self._unused = False
         self._timer: Timer | None = None
 
@@ -140,8 +140,8 @@ class SharePartition:
     # --- Beginning and end
 
     def initialize(self, done: Done) -> None:
-        """Have the state read, if it is not. `done` is called once records are delivered, or with
-        the error code for which they are not."""
+        """Have the state read from the share coordinator, unless it was. `done` is called once
+        records are delivered, or with the error code for which they are not."""
         if self.active:
             done(ErrorCode.NONE)
             return
@@ -205,7 +205,7 @@ class SharePartition:
         self.fence(error)
 
     def fence(self, error: int) -> None:
-        """Serve nobody any more: callers that wait are told `error`."""
+        """Stop delivering records: callers that wait get `error`."""
         if self.state is SharePartitionState.FENCED:
             return
         self._enter(SharePartitionState.FENCED)
@@ -229,12 +229,10 @@ class SharePartition:
         self._unused = False
 
     def drop_when_written(self) -> None:
-        """Called when its group has no session here any more: fence it once neither a read nor a
-        write is under way, unless `use` is called before.
-
-        Another one for the same leader epoch must not write before this one's writes are settled, nor
-        read beside it: with each session that came there would be one more.
-        """
+        """Called when its group has no session here any more: fence this share partition once
+        neither a read nor a write of its state is under way, unless `use` is called before. A new
+        object for the same leader epoch must not write before these writes have ended, nor read
+        beside this one."""
         self._unused = True
         if self.state is SharePartitionState.INITIALIZING:
             self._answer_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -248,13 +246,13 @@ class SharePartition:
     # --- Records
 
     def next_fetch_offset(self) -> int:
-        """The first offset that may be acquired, from the log's start on."""
+        """The first offset that may be acquired, at or behind the log start."""
         self.window.move_start(self.partition.log_start)
         return self.window.next_fetch_offset
 
     @hook("share groups: records are acquired")
     def acquire(self, wanted: Wanted, sought: int, first: int, ends: Sequence[int]) -> list[Acquired]:
-        """Acquire records that are read; see `Window.acquire`."""
+        """Acquire records for a member; see `Window.acquire`."""
         acquired = self.window.acquire(wanted, sought, first, ends, self.settings().limits)
         self._watch_locks()
         return acquired
@@ -262,8 +260,8 @@ class SharePartition:
     def acknowledge(
         self, member: str, batches: Sequence[tuple[int, int, Sequence[RecordEvent]]], done: Done
     ) -> None:
-        """Do what a member says of records; done(error code) once that is written. BrokerError: see
-        `Window.acknowledge`."""
+        """Apply a member's acknowledgements; done(error code) once they are written. BrokerError:
+        see `Window.acknowledge`."""
         settings = self.settings()
         if not settings.renews and any(RecordEvent.RENEW in events for _, _, events in batches):
             raise BrokerError(
@@ -273,7 +271,7 @@ class SharePartition:
         self._write_later(self.window.acknowledge(member, batches, settings.limits, renewed_ns), done)
 
     def release(self, member: str, done: Done) -> None:
-        """Release the records that a member, which is gone, has acquired; done(error code) once
+        """Release the records that a member, which has left, has acquired; done(error code) once
         that is written."""
         if self.active:
             self._write_later(self.window.release(member, self.settings().limits), done)
@@ -359,7 +357,8 @@ class SharePartition:
             self.became_available()
 
     def check(self) -> None:
-        """Raise CheckFailed unless the window is sound, and what it waits for is under way."""
+        """Raise CheckFailed unless the window passes its check, and the writes that it waits for
+        are under way."""
         if self.active:
             self.window.check()
 
@@ -385,7 +384,7 @@ _DURATION = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?)?"
 
 
 def duration_ms(text: str) -> int:
-    """A duration (ISO 8601, as PnDTnHnMn.nS) in ms."""
+    """The milliseconds in a duration of ISO 8601 (PnDTnHnMn.nS)."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise AssertionError(f"{text!r} was taken as a duration")

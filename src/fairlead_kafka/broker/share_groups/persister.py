@@ -1,5 +1,5 @@
-"""The way of leaders of share partitions, and of group coordinators, to the share coordinator: on this
-broker by a call, on another by a request. What can be better in a moment is asked again."""
+"""The way of leaders of share partitions, and of group coordinators, to the share coordinator: on
+this broker by a call, on another by a request. What can be better in a moment is asked again."""
 
 from __future__ import annotations
 
@@ -51,26 +51,28 @@ R = TypeVar("R")
 
 
 class Coordinator(Protocol):
-    """The share coordinator of this broker."""
+    """The share coordinator of this broker, as the persister needs it. `done` is called with the
+    outcome."""
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Initialize the state of a share partition."""
+        """Begin the state of a share partition at a start offset."""
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
         """Read the state of a share partition, for its new leader."""
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
-        """Write changes of a state."""
+        """Write changes of a share partition's state."""
 
     def delete(self, key: ShareKey, state_epoch: int, done: Done) -> None:
-        """Forget the state of a share partition, if it is of this state epoch or before."""
+        """Forget the state of a share partition, if the state is of this state epoch or an earlier
+        one."""
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
         """Read a summary of the state of a share partition, for requests that only describe it."""
 
 
 class PersisterHost(DelayHost, Protocol):
-    """The part of the broker that the way to share coordinators needs."""
+    """The parts of a broker that the persister uses."""
 
     node_id: int
     controller: ClusterView
@@ -83,15 +85,15 @@ class PersisterHost(DelayHost, Protocol):
 
 
 class _Row(Protocol):
-    """A partition in an answer."""
+    """A share partition's row in an answer of a share coordinator."""
 
     error_code: int
 
 
 @dataclass(slots=True, eq=False)
 class Question:
-    """One question: `here` asks this broker's coordinator, `there` another's; both call
-    Stateful."""
+    """One request to a share coordinator: `here` asks this broker's, `there` that of another
+    broker; both call back with the state."""
 
     key: ShareKey
     here: Callable[[Stateful], None]
@@ -103,16 +105,16 @@ class Question:
     """When it is asked again."""
 
     def cancel(self) -> None:
-        """Ask no more; `done` is not called. A request that is under way stays so: its answer is
-        passed over."""
+        """Give up the question: it is not asked again, and `done` is not called. The answer to a
+        request under way is ignored."""
         self.cancelled = True
         if self.timer is not None:
             self.timer.cancel()
 
 
 class StatePersister:
-    """Questions of one broker to share coordinators. Each `done` is called once, perhaps at once,
-    with COORDINATOR_NOT_AVAILABLE if none could be reached."""
+    """Asks the share coordinators, wherever they are, for one broker. Each `done` is called once,
+    perhaps at once, with COORDINATOR_NOT_AVAILABLE if none could be reached."""
 
     def __init__(self, host: PersisterHost) -> None:
         self._host = host
@@ -204,8 +206,9 @@ class StatePersister:
         )
 
     def delete(self, key: ShareKey, state_epoch: int, done: Done) -> Question:
-        """Have the coordinator forget the state of a share partition, if it is of this state epoch or
-        before: one that was begun since is not to be forgotten, however late this comes."""
+        """Have the coordinator forget the state of a share partition, if the state is of this state
+        epoch or an earlier one: a state that was begun later is not deleted, however late this
+        request comes."""
         here = self._host.share_coordinator
         message = Message(body=[encode_deletion(key, state_epoch)])
 
@@ -223,7 +226,8 @@ class StatePersister:
         )
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
-        """Read the state of a share partition without leading it."""
+        """Read the state of a share partition without leading it, for requests that only describe
+        it."""
         partition = ReadShareGroupStateSummaryRequest.PartitionData(partition=key.partition, leader_epoch=-1)
         topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(
             topic_id=key.topic_id, partitions=[partition]
@@ -309,13 +313,14 @@ class StatePersister:
 
 
 def _deleted(answer: Message | None) -> int:
-    """The error code in an answer to a deletion; COORDINATOR_NOT_AVAILABLE if there is no answer."""
+    """The error code in an answer to a deletion; COORDINATOR_NOT_AVAILABLE if there is no
+    answer."""
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if answer is None else decode_deleted(bytes(answer.body))
 
 
 def _state_kept(row: _Row | None, answered: Stateful) -> None:
-    """Tell the error code of an answer that has no more to say; COORDINATOR_NOT_AVAILABLE if there
-    is no answer."""
+    """Call `answered` with the error code of an answer without a state; COORDINATOR_NOT_AVAILABLE
+    if there is no answer."""
     answered(ErrorCode.COORDINATOR_NOT_AVAILABLE if row is None else row.error_code, None)
 
 

@@ -1,9 +1,9 @@
 """Share sessions: what a member of a share group fetches from one broker (KIP-932).
 
-    epoch 0: a new session ──▶ epoch 1, 2, …: what changes is named ──▶ epoch -1: the end, or its connection's
+    epoch 0: a new session ──▶ epoch 1, 2, …: changes are named ──▶ epoch -1, or disconnected: end
 
-A session is of a group and a member, and belongs to the connection by which it came: when that ends,
-the session does, and all that its member has acquired here is given back. There are
+A session is of a group and a member, and belongs to the connection by which it came: when that
+ends, the session does, and all that its member has acquired here is given back. There are
 `group.share.max.share.sessions` of them; none is turned out for another.
 """
 
@@ -27,14 +27,14 @@ _EPOCH_MAX = 2**31 - 1
 
 
 class SessionKey(NamedTuple):
-    """The group and the member that a share session is of."""
+    """The key of a share session: its group and member."""
 
     group_id: str
     member_id: str
 
 
 class ShareSessionHost(Protocol):
-    """The part of the broker that share sessions need."""
+    """The parts of a broker that share sessions use."""
 
     settings: Settings
 
@@ -44,7 +44,7 @@ class ShareSessionHost(Protocol):
 
 
 class Connection(Protocol):
-    """The connection that a session belongs to."""
+    """The connection that a share session belongs to."""
 
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends."""
@@ -54,17 +54,17 @@ class Connection(Protocol):
 
 
 class WaitingShareFetch(Protocol):
-    """A fetch that waits for its session's partitions."""
+    """A ShareFetch request that waits for records of its session's partitions."""
 
     def complete(self) -> None:
-        """Answer with what is there."""
+        """Answer with the records that there are."""
 
     def session_over(self) -> None:
-        """Answer with nothing: who would get records is gone."""
+        """Answer without records: the share session has ended."""
 
 
 class ShareSession:
-    """One session: its partitions, in the order in which they are looked at."""
+    """One share session: its partitions, in the order in which records are looked for."""
 
     def __init__(self, key: SessionKey, connection: Connection) -> None:
         self.key = key
@@ -83,18 +83,19 @@ class ShareSession:
         return ShareKey(self.key.group_id, topic_id, partition)
 
     def advance(self) -> None:
-        """Called when a request of this session was taken."""
+        """Set the epoch that the session's next request must have."""
         self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
 
     def served_first(self, partition: tuple[UUID, int]) -> None:
-        """Note that a partition had something: the others come first next time."""
+        """Note that records of a partition were delivered: the other partitions come first next
+        time."""
         if partition in self.partitions:
             del self.partitions[partition]
             self.partitions[partition] = None
 
 
 class ShareSessions:
-    """The share sessions of one broker. Methods raise BrokerError with what the member is told."""
+    """The share sessions of one broker. Methods raise BrokerError with the code to answer."""
 
     def __init__(self, host: ShareSessionHost) -> None:
         self._host = host
@@ -107,8 +108,8 @@ class ShareSessions:
     def begin(
         self, key: SessionKey, connection: Connection, partitions: Iterable[tuple[UUID, int]]
     ) -> ShareSession:
-        """A new session, in place of the one that there was. BrokerError
-        SHARE_SESSION_LIMIT_REACHED: there are too many, and the earlier one stays."""
+        """A new session, which replaces an earlier one with the same key. BrokerError
+        SHARE_SESSION_LIMIT_REACHED if there are too many; the earlier one stays then."""
         others = len(self._sessions) - (key in self._sessions)
         if others >= self._host.settings[SESSIONS_MAX]:
             raise BrokerError(
@@ -125,8 +126,8 @@ class ShareSessions:
 
     @hook("share sessions: is this the next request")
     def of(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session of a request, its epoch taken. BrokerError: SHARE_SESSION_NOT_FOUND,
-        INVALID_SHARE_SESSION_EPOCH."""
+        """The session of a request at `epoch`; the next request must have the next epoch.
+        BrokerError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
         session = self._sessions.get(key)
         if session is None:
             raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND, "The share session was not found.")
@@ -138,8 +139,8 @@ class ShareSessions:
         return session
 
     def end(self, session: ShareSession, done: Callable[[dict[ShareKey, int]], None]) -> None:
-        """Called when a session is over: what its member has is given back; done(error codes) once
-        that is written."""
+        """End a session: the records that its member has acquired are released; done({key: error
+        code}) once that is written."""
         if self._sessions.get(session.key) is not session:
             done({})
             return
@@ -169,7 +170,7 @@ class ShareSessions:
             session.waiting.session_over()
 
     def check(self) -> None:
-        """Raise CheckFailed unless sessions are counted right by group."""
+        """Raise CheckFailed unless the counts of sessions by group are right."""
         counts: dict[str, int] = {}
         for key in self._sessions:
             counts[key.group_id] = counts.get(key.group_id, 0) + 1

@@ -6,9 +6,9 @@ lesser leader epoch is fenced, and so is one whose state epoch is of before the 
 altered. State epochs only grow, from one group of a name to the next one too, so a question of a
 group coordinator that comes late begins nothing again, and forgets nothing that was begun since.
 What is written is a snapshot of all, or what is new since the last one; after
-`share.coordinator.snapshot.update.records.per.snapshot` of those a snapshot is due. What lies before
-the snapshots of all share partitions is deleted from time to time; those that nobody writes have
-theirs written again meanwhile, so that they hold nothing up.
+`share.coordinator.snapshot.update.records.per.snapshot` of those a snapshot is due. What lies
+before the snapshots of all share partitions is deleted from time to time; those that nobody writes
+have theirs written again meanwhile, so that they hold nothing up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ANY_EPOCH = -1
 
 
 class ShareCoordinatorHost(ShardHost, Protocol):
-    """The part of the broker that the share coordinator needs."""
+    """The parts of a broker that the share coordinator uses."""
 
     wall_ms: int
     settings: Settings
@@ -69,8 +69,8 @@ class ShareCoordinatorHost(ShardHost, Protocol):
 
 
 class ShareCoordinator:
-    """States of share partitions at home here. Methods raise BrokerError with what the asker is
-    told."""
+    """The share coordinator: keeps the states of share partitions whose partition of
+    `__share_group_state` is led here. Methods raise BrokerError with the code to answer."""
 
     def __init__(self, broker: ShareCoordinatorHost) -> None:
         self._broker = broker
@@ -82,7 +82,7 @@ class ShareCoordinator:
     # --- Which states are here
 
     def start(self) -> None:
-        """Begin: read the states that are at home here."""
+        """Begin: read the states whose partition is led here."""
         self._unsubscribe = self._broker.controller.subscribe(
             self._broker.guard.bind(self._changed, Task("forgetting the share state of topics"))
         )
@@ -98,7 +98,7 @@ class ShareCoordinator:
         return float(self._broker.settings.integer(f"share.coordinator.{key}"))
 
     def stop(self) -> None:
-        """End: who asks is told to look for another coordinator."""
+        """End: requests are answered so that brokers look for another coordinator."""
         self._unsubscribe()
         for task in self._tasks:
             task.cancel()
@@ -109,17 +109,17 @@ class ShareCoordinator:
         return StateShard(partition)
 
     def replay(self, shard: StateShard, batches: bytes, from_offset: int) -> None:
-        """Take batches of the log into memory."""
+        """Apply batches of the log to the shard in memory, from offset `from_offset` on."""
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: StateShard) -> None:
-        """Called when a shard's log was read: what is left of topics that are gone is forgotten."""
+        """Called when a shard's log was read: states of deleted topics are deleted."""
         topics = self._broker.controller.image.topics_by_id
         self._forget(shard, {key.topic_id for key in shard.states if key.topic_id not in topics})
 
     def shard_dropped(self, shard: StateShard) -> None:
-        """Called when a shard leaves this broker. Requests that wait for its log are answered by
-        the log."""
+        """Called when a shard's partition is led elsewhere. (Requests that wait for a write get the
+        write's error.)"""
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, TopicDeleted):
@@ -137,9 +137,10 @@ class ShareCoordinator:
     # --- What leaders and group coordinators ask
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int, done: Done) -> None:
-        """Begin a state at `start_offset` (-1: as the group's share.auto.offset.reset says). One of
-        the same state epoch is there already, and may be in use: the question was asked before, and
-        its answer lost. A caller that alters offsets takes a new one."""
+        """Begin a state at `start_offset` (-1: as the group's share.auto.offset.reset says). If
+        there is a state of the same state epoch already, it stays as it is: the request is a
+        repetition, whose first answer was lost. A caller that alters offsets uses a new state
+        epoch."""
         shard = self._shard(key)
         _check_start(start_offset)
         kept = shard.states.get(key)
@@ -159,8 +160,8 @@ class ShareCoordinator:
         self._log.write(shard, [(key, state)], self._within(done))
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
-        """Read a state for its new leader, which fences the one before; leader epoch -1: the caller
-        does not lead."""
+        """Read a state for its new leader, which fences the one before; `leader_epoch` -1: the
+        caller does not lead."""
         shard = self._shard(key)
         kept = shard.states.get(key)
         if kept is None:
@@ -178,7 +179,7 @@ class ShareCoordinator:
             self._log.write(shard, [self._record(key, shard, update)], in_time)
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
-        """Write what is new of a state, for its leader."""
+        """Write changes of a share partition's state, for its leader."""
         shard = self._shard(key)
         _check_update(update)
         kept = shard.states.get(key)
@@ -200,8 +201,8 @@ class ShareCoordinator:
         self._log.write(shard, [self._record(key, shard, clean)], self._within(done))
 
     def delete(self, key: ShareKey, state_epoch: int, done: Done) -> None:
-        """Forget a state of `state_epoch` or before. One that is not there is no error, nor one that
-        was begun since: the question is late, and what it was to forget is gone."""
+        """Delete a state of `state_epoch` or an earlier one. It is no error if there is none, or
+        one that was begun later: the request is late then, and its state is deleted already."""
         shard = self._shard(key)
         self._check_partition(key)
         kept = shard.states.get(key)
@@ -215,7 +216,7 @@ class ShareCoordinator:
         return state_epoch == ANY_EPOCH or state.state_epoch <= state_epoch
 
     def summary(self, key: ShareKey, done: Stateful) -> None:
-        """Read a state without leading it; one without offsets where there is none."""
+        """Read a state without leading it; if there is none, one without offsets."""
         shard = self._shard(key)
         self._check_partition(key)
         kept = shard.states.get(key)
@@ -242,7 +243,8 @@ class ShareCoordinator:
             )
 
     def _record(self, key: ShareKey, shard: StateShard, update: StateUpdate) -> StateEntry:
-        """The record of what is new of a state: that, or a snapshot if one is due."""
+        """The record for an update of a state: the update, or a snapshot of the whole state if one
+        is due."""
         kept = shard.states[key]
         limit = self._broker.settings["share.coordinator.snapshot.update.records.per.snapshot"]
         if kept.updates < limit:
@@ -251,8 +253,9 @@ class ShareCoordinator:
         return key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=self._broker.wall_ms)
 
     def _within(self, done: Done) -> Done:
-        """`done`, to be called once: with COORDINATOR_NOT_AVAILABLE if
-        `share.coordinator.write.timeout.ms` is over first. What is written may stand all the same."""
+        """A function that calls `done` once: with COORDINATOR_NOT_AVAILABLE if
+        `share.coordinator.write.timeout.ms` have passed first. The write may succeed all the
+        same."""
         timeout_ms = self._broker.settings["share.coordinator.write.timeout.ms"]
         late_ns = self._broker.now_ns + timeout_ms * 1_000_000
         timer = self._broker.call_at(late_ns, lambda: done(ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -267,7 +270,7 @@ class ShareCoordinator:
     # --- What comes round
 
     def _refresh(self) -> None:
-        """Write the snapshots of share partitions again that nobody wrote lately."""
+        """Write the snapshots of share partitions again that were not written for long."""
         age_ms = self._setting("cold.partition.snapshot.interval.ms")
         for shard in self._shards.loaded():
             if len(shard.states) < 2:  # one alone holds nobody up
@@ -282,7 +285,7 @@ class ShareCoordinator:
             self._write_by_itself(shard, entries)
 
     def _prune(self) -> None:
-        """Delete what lies before the snapshots of all share partitions."""
+        """Delete the records that lie before the snapshots of all share partitions."""
         broker = self._broker
         for shard in self._shards.loaded():
             partition = broker.log_of(SHARE_STATE_TOPIC, shard.partition)
@@ -295,8 +298,8 @@ class ShareCoordinator:
                 broker.replication.start_moved(partition)
 
     def _write_by_itself(self, shard: StateShard, entries: Sequence[StateEntry]) -> None:
-        """Write entries that no request asked for; if the log does not take them, their task comes
-        round again."""
+        """Write entries that are no part of a request; if they cannot be appended, the regular task
+        tries again."""
         for first in range(0, len(entries), _BATCH_ENTRIES):
             try:
                 self._log.write(shard, entries[first : first + _BATCH_ENTRIES], lambda _error: None)
@@ -304,7 +307,7 @@ class ShareCoordinator:
                 return
 
     def check(self) -> None:
-        """Check that what is kept twice agrees; CheckFailed if not."""
+        """Raise CheckFailed unless redundant state agrees."""
         self._shards.check()
         for shard in self._shards.loaded():
             shard.check()
@@ -324,8 +327,8 @@ def _check_start(offset: int) -> None:
 
 
 def _check_update(update: StateUpdate) -> None:
-    """Raise BrokerError INVALID_REQUEST unless what is to be written can be a state of records:
-    once written it would be read by every leader."""
+    """Raise BrokerError INVALID_REQUEST unless an update is valid: once written, every later leader
+    would read it."""
     _check_start(update.start_offset)
     if update.complete_count < NO_COUNT:
         raise BrokerError(

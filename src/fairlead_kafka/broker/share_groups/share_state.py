@@ -1,5 +1,5 @@
-"""State of a share partition at its share coordinator, as records of `__share_group_state` in Kafka's
-own format (version 0 of each), so that Kafka's tools read them.
+"""State of a share partition at its share coordinator, as records of `__share_group_state` in
+Kafka's own format (version 0 of each), so that Kafka's tools read them.
 
 | key | Kafka's name | key's fields after the version | value |
 |---|---|---|---|
@@ -45,7 +45,8 @@ class ShareKey(NamedTuple):
 
 
 class ShareState(NamedTuple):
-    """State of a share partition. `batches` are in order and do not overlap; times are in ms."""
+    """State of a share partition. `batches` are in order and do not overlap; times are ms since
+    1970."""
 
     state_epoch: int
     start_offset: int
@@ -57,11 +58,9 @@ class ShareState(NamedTuple):
     batches: tuple[StateBatch, ...] = ()
 
     def updated(self, update: StateUpdate) -> ShareState:
-        """The state with what is new of it; -1 leaves a number as it is.
-
-        The start offset never moves back: an update with a lesser one was overtaken by another, and
-        what it says of offsets before the start, and its complete count, are out of date.
-        """
+        """The state after `update`; a number that is -1 there stays as it is. The start offset
+        never moves back: an update with a lower one was overtaken by another, and its batches
+        before the start, and its complete count, are obsolete."""
         start = max(self.start_offset, update.start_offset)
         epoch = self.leader_epoch if update.leader_epoch < 0 else update.leader_epoch
         overtaken = NO_OFFSET < update.start_offset < start
@@ -88,8 +87,8 @@ StateEntry = tuple[ShareKey, ShareState | StateUpdate | None]
 
 
 def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...]:
-    """Batches from `start` on that do not overlap, neighbours that are alike joined. Of those that
-    overlap the one with more deliveries counts, then the one whose state is greater (Kafka's
+    """Batches from `start` on without overlaps, and equal neighbours joined. Where batches overlap,
+    the one with more deliveries counts, then the one with the greater state (Kafka's
     `PersisterStateBatchCombiner`)."""
     waiting = sorted(
         batch._replace(first=max(batch.first, start)) for batch in batches if batch.last >= start
@@ -119,7 +118,8 @@ def combined(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...
 
 
 def encode_deletion(key: ShareKey, state_epoch: int) -> bytes:
-    """The body of a DeleteShareState: a state, and the last epoch that is to be forgotten."""
+    """The body of a DeleteShareState: a share partition, and the last state epoch that is to be
+    deleted."""
     writer = Writer()
     _write_key(writer, key)
     writer.number(">i", state_epoch)
@@ -127,7 +127,7 @@ def encode_deletion(key: ShareKey, state_epoch: int) -> bytes:
 
 
 def decode_deletion(body: bytes) -> tuple[ShareKey, int]:
-    """The state and the epoch in a DeleteShareState. DecodeError for garbage."""
+    """The share partition and the state epoch in a DeleteShareState. DecodeError for garbage."""
     reader = Reader(body, "a deletion of share state")
     key, state_epoch = _read_key(reader), reader.number(">i")
     if reader.left():

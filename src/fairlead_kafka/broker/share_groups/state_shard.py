@@ -33,7 +33,7 @@ offset)."""
 @dataclass(slots=True)
 class Kept:
     """A state in memory: `updates` since its snapshot, which lies at `snapshot_position`; -1: it is
-    under way to the log."""
+    being written."""
 
     state: ShareState
     updates: int = 0
@@ -42,7 +42,7 @@ class Kept:
 
 @dataclass(slots=True, eq=False)
 class PendingWrite:
-    """Records under way to the log; each of `after` is called with the error code, once."""
+    """Records that are being written; each of `after` is called with the error code, once."""
 
     after: list[Written]
 
@@ -66,7 +66,7 @@ class StateShard:
         return 0 if -1 in positions or self.writes else min(positions, default=self.end)
 
     def check(self) -> None:
-        """Raise CheckFailed unless the states are in order."""
+        """Raise CheckFailed unless all states have an order of their snapshots, and are in it."""
         for key, kept in self.states.items():
             batches = kept.state.batches
             for one, other in itertools.pairwise(batches):
@@ -79,7 +79,7 @@ def _from_start(state: ShareState) -> bool:
 
 
 def apply(shard: StateShard, entry: StateEntry, position: int) -> None:
-    """Take a record into memory; `position` is its offset, -1 while it is under way to the log."""
+    """Apply a record to a shard; `position` is its offset, -1 while it is being written."""
     key, value = entry
     if value is None:
         shard.states.pop(key, None)
@@ -118,11 +118,11 @@ class StateLog:
 
     @hook("share state: entries are told once they are committed")
     def write(self, shard: StateShard, entries: Sequence[StateEntry], written: Written) -> None:
-        """Write entries as one batch; written(0) once they are committed. BrokerError if the log does
-        not take them: then nothing has changed.
+        """Write entries as one batch; written(0) once they are committed, written(error code) if
+        they fail. BrokerError if they cannot be appended: then nothing has changed.
 
-        They are in memory as soon as the log has taken them, so that the next request is decided on
-        them. If they fail after that, memory says what the log does not: the shard is in doubt.
+        Entries are applied to the shard as soon as they are appended, so that the next request sees
+        them. If they fail after that, the shard in memory differs from the log, and is read again.
         """
         encoded = [encode_entry(entry) for entry in entries]
         columns = columns_from_lists([key for key, _ in encoded], [value for _, value in encoded])
@@ -158,7 +158,7 @@ class StateLog:
             take()
 
     def when_committed(self, shard: StateShard, committed: Written) -> None:
-        """Call `committed` once all that was written so far is committed: at once if it is."""
+        """Call `committed` once all entries written so far are committed: at once if they are."""
         if shard.writes:
             shard.writes[-1].after.append(committed)
         else:
@@ -166,8 +166,8 @@ class StateLog:
 
 
 def _note_positions(shard: StateShard, entries: Sequence[StateEntry], base_offset: int) -> None:
-    """Note where snapshots among `entries`, which are committed from `base_offset` on, are in the
-    log."""
+    """Note the offsets of the snapshots among `entries`, which are committed from `base_offset`
+    on."""
     for index, (key, value) in enumerate(entries):
         kept = shard.states.get(key)
         if kept is None or not isinstance(value, ShareState):

@@ -51,7 +51,8 @@ TRANSITIONS: Mapping[tuple[RecordState, RecordEvent], RecordState] = {
 FINAL = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 """States that nothing leads out of."""
 WRITTEN = frozenset(RecordState) - {RecordState.ACQUIRED}
-"""States that the log of `__share_group_state` has: who has acquired records knows only their leader."""
+"""States that the log of `__share_group_state` has: who has acquired records knows only their
+leader."""
 
 EVENTS_BY_TYPE: Mapping[int, RecordEvent] = {
     0: RecordEvent.SKIP,

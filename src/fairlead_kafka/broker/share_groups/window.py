@@ -1,5 +1,5 @@
-"""The records of a share partition that are in flight: from its start offset to the last offset that
-was ever acquired, each with its state, its lock and how often it was delivered.
+"""The records of a share partition that are in flight: from its start offset to the last offset
+that was ever acquired, each with its state, its lock and how often it was delivered.
 
     start ──── available | acquired | acknowledged | archived | ... ──── end
 
@@ -60,8 +60,8 @@ class StateBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Offsets `first` to `last` that a member has acquired, each delivered `deliveries` times so
-    far."""
+    """Offsets `first` to `last` that a member has acquired, each delivered `deliveries` times, this
+    one included."""
 
     first: int
     last: int
@@ -69,7 +69,8 @@ class Acquired(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """State of the records of a run: delivered `deliveries` times, with `member` until `deadline_ns`."""
+    """State of the records of a run: delivered `deliveries` times, and locked for `member` until
+    `deadline_ns` (monotonic)."""
 
     state: RecordState
     deliveries: int = 0
@@ -79,7 +80,7 @@ class Holding(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """New states of records that wait to be written. `batches` is what is to be written."""
+    """New states of records that wait to be written, as `batches`."""
 
     batches: list[StateBatch] = field(default_factory=list)
     completed: bool = False
@@ -87,7 +88,7 @@ class Change:
 
 @dataclass(slots=True)
 class Run:
-    """Neighbouring records that are alike. `before` is what they were before `change`, which is
+    """Neighbouring records with the same state. `before` is their state before `change`, which is
     being written."""
 
     first: int
@@ -98,7 +99,7 @@ class Run:
 
     @property
     def count(self) -> int:
-        """How many offsets the run has."""
+        """Number of offsets in the run."""
         return self.last - self.first + 1
 
     @property
@@ -113,7 +114,8 @@ class Run:
 
 
 class Limits(NamedTuple):
-    """Bounds of a window, as its group has them now."""
+    """Bounds of a window by the group's present configs: deliveries of a record, and records in
+    flight."""
 
     deliveries: int
     """`share.delivery.count.limit`."""
@@ -122,8 +124,8 @@ class Limits(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Wishes of a member that acquires: about `max_records`, or `strict`ly no more; acquired batches
-    have about `batch_size` records."""
+    """The limits of a member's request to acquire records: about `max_records`, or, if `strict`, no
+    more; acquired batches of about `batch_size` records; locks until `deadline_ns`."""
 
     member: str
     max_records: int
@@ -133,11 +135,12 @@ class Wanted(NamedTuple):
 
 
 class Window:
-    """The records in flight of one share partition."""
+    """The records in flight of one share partition, with their delivery states."""
 
     def __init__(self, start: int, batches: Sequence[StateBatch] = ()) -> None:
-        """`batches` as the share coordinator has them, in order; what lies between them was never
-        settled, and is available. BrokerError UNKNOWN_SERVER_ERROR if they cannot be a state."""
+        """`batches` are those that the share coordinator has, in order; offsets between them have
+        no state yet, and are available. BrokerError UNKNOWN_SERVER_ERROR if the batches are no
+        valid state."""
         self.start = start
         self._runs: list[Run] = []
         before = -1
@@ -160,7 +163,7 @@ class Window:
         return iter(self._runs)
 
     def __len__(self) -> int:
-        """How many offsets are in flight."""
+        """Number of offsets in flight."""
         return self.end - self.start + 1
 
     @property
@@ -178,18 +181,18 @@ class Window:
         return self.next_fetch_offset <= self.end or len(self) < limits.in_flight
 
     def fetch_limit(self, limits: Limits) -> int:
-        """The offset before which records can be acquired: what is read from there on is read in
-        vain."""
+        """The offset before which records can be acquired; records from there on need not be
+        read."""
         return max(self.end + 1, self.start + limits.in_flight)
 
     @property
     def next_deadline_ns(self) -> int:
-        """Time, ns, at which the next lock is over; NO_DEADLINE_NS: none is held."""
+        """Monotonic time, ns, at which the next lock ends; NO_DEADLINE_NS: there is none."""
         return min((run.now.deadline_ns for run in self._runs if run.change is None), default=NO_DEADLINE_NS)
 
     def complete_count(self, start: int | None = None) -> int:
-        """How many offsets from `start` on are final, those of changes that are being written
-        included (KIP-1226)."""
+        """Number of offsets from `start` on in a final state, also by changes that are being
+        written (KIP-1226)."""
         low = self.start if start is None else start
         return sum(
             run.last - max(run.first, low) + 1
@@ -202,10 +205,10 @@ class Window:
     def acquire(
         self, wanted: Wanted, sought: int, first: int, ends: Sequence[int], limits: Limits
     ) -> list[Acquired]:
-        """Acquire what is available from offset `first` on, where the log's next batch at `sought` or
-        behind it begins; `ends` are the last offsets of the batches from there on, in order.
+        """Acquire available records from offset `first` on, where the log's next batch at `sought`
+        or behind it begins; `ends` are the last offsets of the batches from there on, in order.
 
-        What lies between `sought` and `first` does not exist, and is archived.
+        Offsets between `sought` and `first` have no records, and are archived.
         """
         last = ends[-1]
         if sought < first:
@@ -228,8 +231,7 @@ class Window:
     def _acquire_again(
         self, wanted: Wanted, first: int, ends: Sequence[int], acquired: list[Acquired]
     ) -> int:
-        """Acquire what was in flight before and is available. Returns how many records those
-        are."""
+        """Acquire available records that were in flight before. Returns their number."""
         count = 0
         for run in self._between(first, min(ends[-1], self.end)):
             if count >= wanted.max_records:
@@ -250,7 +252,7 @@ class Window:
 
     def _skip_before(self, sought: int, offset: int) -> None:
         """Archive offsets from `sought` to `offset` that are available, or were never in flight:
-        there are no such records."""
+        the log has no records there."""
         for run in self._between(max(sought, self.start), min(offset - 1, self.end)):
             if run.available:
                 run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)
@@ -266,12 +268,12 @@ class Window:
         limits: Limits,
         renewed_ns: int,
     ) -> Change:
-        """Do what a member says of records: (first, last, one event or one for each offset). All of
-        it or, with a BrokerError, nothing.
+        """Apply a member's acknowledgements: (first, last, one event or one for each offset). All
+        of them or, with a BrokerError, none.
 
-        Offsets before the start are passed over: their time is up. INVALID_RECORD_STATE for one that
-        is not with this member, INVALID_REQUEST for one that was never in flight or that is named
-        twice. Locks that are renewed end at `renewed_ns`.
+        Offsets before the start are ignored: it is too late for them. INVALID_RECORD_STATE for a
+        record that is not locked for this member, INVALID_REQUEST for one that was never in flight
+        or that is named twice. Locks that are renewed end at `renewed_ns`.
         """
         above: int | None = None
         for first, last, _events in batches:
@@ -294,7 +296,7 @@ class Window:
         return change
 
     def release(self, member: str, limits: Limits) -> Change:
-        """Give back all records that a member has, who is gone."""
+        """Release all records that are locked for a member, which has left."""
         change = Change()
         for run in self._runs:
             if run.now.state is RecordState.ACQUIRED and run.now.member == member and run.change is None:
@@ -303,8 +305,8 @@ class Window:
         return change
 
     def complete(self, change: Change, written: bool) -> None:
-        """Called when a change was written, or (False) was not: then its records are as they were
-        before it."""
+        """Called when a change was written, or (`written` False) could not be: then its records
+        have their former states again."""
         for run in self._runs:
             if run.change is change:
                 if not written:
@@ -344,14 +346,15 @@ class Window:
         run.now = Holding(self._given_back(run, event, limits), run.now.deliveries)
 
     def _given_back(self, run: Run, event: RecordEvent, limits: Limits) -> RecordState:
-        """State after an event; what was delivered as often as it may be is not given back."""
+        """The state of a run after an event; records that were delivered as often as allowed do not
+        become available again."""
         again = event in (RecordEvent.RELEASE, RecordEvent.LOCK_OVER)
         if again and run.now.deliveries >= limits.deliveries:
             event = RecordEvent.EXHAUST
         return _after(run, event)
 
     def _write(self, change: Change) -> None:
-        """Collect in a change what is to be written of it."""
+        """Collect the batches to be written of a change."""
         batches = change.batches
         for run in self._runs:
             if run.change is change:
@@ -361,8 +364,8 @@ class Window:
     # --- Time, and the log
 
     def expire(self, now_ns: int, limits: Limits) -> list[StateBatch]:
-        """Give back all records whose lock is over. Returns what is to be written of them. It
-        stands whether or not that is written: the member that had the lock has lost it."""
+        """Release all records whose lock has ended. Returns the batches to be written for them. The
+        release counts whether or not these are written: the member has lost the lock."""
         batches: list[StateBatch] = []
         for run in self._runs:
             if run.change is None and run.now.deadline_ns <= now_ns:
@@ -372,15 +375,16 @@ class Window:
         return batches
 
     def skip(self, first: int, last: int) -> None:
-        """Archive what is acquired of offsets that hold no records for readers (those of an aborted
-        transaction)."""
+        """Archive those of the offsets `first` to `last` that are acquired: they have no records
+        for readers (an aborted transaction's)."""
         for run in self._between(max(first, self.start), min(last, self.end)):
             if run.change is None and run.now.state not in FINAL:
                 run.now = Holding(_after(run, RecordEvent.SKIP), run.now.deliveries)
         self._tidy()
 
     def move_start(self, offset: int) -> None:
-        """Called when the log begins at `offset` now: what is before it is not in flight any more."""
+        """Called when the log begins at `offset` now: earlier records are not in flight any
+        more."""
         if offset <= self.start:
             return
         self._split(offset)
@@ -398,8 +402,8 @@ class Window:
             number += 1
 
     def _between(self, first: int, last: int) -> Iterator[Run]:
-        """The runs of exactly these offsets, as far as they are not behind the start, cut to
-        measure; more may be cut meanwhile."""
+        """The runs of exactly these offsets that are in flight; runs are split where `first` and
+        `last` lie within one. Runs may be split further during the iteration."""
         first = max(first, self.start)
         if first > last:
             return
@@ -411,7 +415,7 @@ class Window:
             number += 1
 
     def _split(self, offset: int) -> None:
-        """Have a run begin at `offset`, if that is in flight."""
+        """Split a run so that one begins at `offset`, if that is in flight."""
         number = bisect_right(self._runs, offset, key=_first_of) - 1
         if number < 0:
             return
@@ -421,7 +425,8 @@ class Window:
             run.last = offset - 1
 
     def _tidy(self) -> None:
-        """Join neighbours that are alike, and begin at the first that is not final."""
+        """Join neighbouring runs with equal states, and move the start to the first offset that is
+        not final."""
         runs: list[Run] = []
         for run in self._runs:
             if not runs and run.final:
@@ -433,8 +438,8 @@ class Window:
         self._runs = runs
 
     def check(self) -> None:
-        """Raise CheckFailed unless runs follow each other from the start on, and are what their
-        states call for."""
+        """Raise CheckFailed unless runs follow each other from the start on, and their fields fit
+        their states."""
         next_offset = self.start
         for number, run in enumerate(self._runs):
             what = f"offsets {run.first} to {run.last}, {run.now.state.name}"
@@ -467,7 +472,8 @@ def _alike(one: Run, other: Run) -> bool:
 
 
 def _whole(stop: int, ends: Sequence[int]) -> int:
-    """Last offset of the batch of the log that holds `stop`; `ends` are those of all that were read."""
+    """The last offset of the batch of the log that holds `stop`; `ends` are the last offsets of all
+    batches that were read."""
     number = bisect_left(ends, stop)
     return ends[number] if number < len(ends) else stop
 
@@ -485,7 +491,8 @@ def _spans(first: int, last: int, events: Sequence[RecordEvent]) -> Iterator[tup
 
 
 def _join(batches: list[StateBatch], batch: StateBatch) -> None:
-    """Add a batch, as one with that before if they are neighbours and alike."""
+    """Append a batch to `batches`, joined with the last one if they are neighbours with the same
+    state."""
     if batches and batches[-1].last + 1 == batch.first and batches[-1][2:] == batch[2:]:
         batches[-1] = batches[-1]._replace(last=batch.last)
     else:
@@ -493,8 +500,8 @@ def _join(batches: list[StateBatch], batch: StateBatch) -> None:
 
 
 def _cut(first: int, last: int, ends: Sequence[int], batch_size: int) -> Iterator[Acquired]:
-    """Offsets acquired for the first time, cut where a batch of the log ends into parts of
-    `batch_size` and more."""
+    """Offsets `first` to `last`, acquired for the first time, in parts of `batch_size` and more,
+    each of which ends where a batch of the log ends."""
     low = first
     for end in ends:
         if low <= end < last and end - low + 1 >= batch_size:

@@ -1,18 +1,17 @@
 """The transaction coordinator: which transactional id has which producer, and how its transactions
 end.
 
-Theory of operation (KIP-98, KIP-360, KIP-890). A transactional id lives in one
-partition of the internal topic `__transaction_state`, found as a group's home is found; the leader
-of that partition coordinates it. What is known of an id is an immutable image (`image`) and the
-state it is in (`states`: the tables from which every answer comes). A change is the next image,
-written to the log in Kafka's own format (`records`) and true once it is written (`log`); replay and
-life are the same.
+Theory of operation (KIP-98, KIP-360, KIP-890). A transactional id lives in one partition of the
+internal topic `__transaction_state`, found as a group's home is found; the leader of that partition
+coordinates it. What is known of an id is an immutable image (`image`) and the state it is in
+(`states`: the tables from which every answer comes). A change is the next image, written to the log
+in Kafka's own format (`records`) and true once it is written (`log`); replay and life are the same.
 
-    Empty ──partitions added──▶ Ongoing ──EndTxn──▶ PrepareCommit ──all markers written──▶ CompleteCommit ─┐
-      ▲                          │  │  └──EndTxn──▶ PrepareAbort ───all markers written──▶ CompleteAbort ──┤
-      │                          │  └─another producer begins, or time is up─▶ (PrepareEpochFence) ─▶ PrepareAbort
-      └──InitProducerId──────────┼─────────────────────────────────────────────────────────────────────────┤
-                                 └◀─partitions added───────────────────────────────────────────────────────┘
+    Empty ──partitions added──▶ Ongoing ──EndTxn──▶ PrepareCommit ──all written──▶ CompleteCommit ─┐
+      ▲                          │  │  └──EndTxn──▶ PrepareAbort ───all written──▶ CompleteAbort ──┤
+      │                          │  └─new producer, time-out─▶ (PrepareEpochFence) ─▶ PrepareAbort │
+      └──InitProducerId──────────┼─────────────────────────────────────────────────────────────────┤
+                                 └◀─partitions added───────────────────────────────────────────────┘
 
 The moment `PrepareCommit` or `PrepareAbort` is in the log the outcome stands; the client is
 answered, and the rest is bringing markers to the partitions (`markers`): appended here where they
@@ -33,7 +32,7 @@ transaction, markers carry that epoch, and whatever comes late has an older one.
 
 Everything runs in the broker's step: no clock, no rng, no thread of its own. Two-phase commit
 (KIP-939) is not served.
-"""  # noqa: E501
+"""
 
 from fairlead_kafka.broker.transactions.coordinator import TransactionCoordinator
 from fairlead_kafka.broker.transactions.image import EPOCH_MAX, TransactionImage

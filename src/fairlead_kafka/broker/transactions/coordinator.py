@@ -33,7 +33,8 @@ from fairlead_kafka.records import RecordColumns
 ABORT_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 EXPIRY_INTERVAL: Final = "transaction.remove.expired.transaction.cleanup.interval.ms"
 ADD_WAIT_MS = 100
-"""How long AddPartitionsToTxn waits for the change under way, or the end of the transaction before."""
+"""How long AddPartitionsToTxn waits for the change under way, or the end of the transaction
+before."""
 
 Initialized = Callable[[int, ProducerIdentity], None]
 """Called once with an error code and, if that is 0, the producer's id and epoch."""
@@ -41,7 +42,7 @@ Done = Callable[[int], None]
 
 
 class TransactionHost(ShardHost, MarkersHost, Protocol):
-    """The part of the broker that the transaction coordinator needs."""
+    """The parts of a broker that the transaction coordinator uses."""
 
     settings: Settings
     producer_ids: ProducerIds
@@ -53,8 +54,8 @@ class TransactionHost(ShardHost, MarkersHost, Protocol):
 
 
 class TransactionCoordinator:
-    """Transactional ids whose partition of `__transaction_state` is led here. Methods raise
-    `BrokerError` with what the client is told."""
+    """The coordinator of the transactional ids whose partition of `__transaction_state` is led
+    here. Methods raise `BrokerError` with the code to answer."""
 
     def __init__(self, broker: TransactionHost) -> None:
         self._broker = broker
@@ -68,7 +69,7 @@ class TransactionCoordinator:
     # --- Which transactions are here
 
     def start(self) -> None:
-        """Begin: read the transactional ids that are at home here."""
+        """Begin: read the transactional ids whose partition is led here."""
         self.shards.start()
         broker = self._broker
         self._tasks = [
@@ -91,18 +92,18 @@ class TransactionCoordinator:
         return TransactionShard(partition)
 
     def replay(self, shard: TransactionShard, batches: bytes, from_offset: int) -> None:
-        """Take batches of the log into memory."""
+        """Apply batches of the log to the shard in memory, from offset `from_offset` on."""
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: TransactionShard) -> None:
-        """Called when a shard's log was read: complete the ends that were decided."""
+        """Called when a shard's log was read: complete the transactions whose end was decided."""
         for transaction in list(shard.transactions.values()):
             if transaction.image.state in ENDING:
                 self._bring_markers(shard, transaction)
 
     def shard_dropped(self, shard: TransactionShard) -> None:
-        """Called when a shard leaves this broker. Nobody waits for it: every answer is given when a
-        record is written, or not."""
+        """Called when a shard's partition is led elsewhere. No request waits for the shard: each is
+        answered when its record is written, or fails."""
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction | None]:
         if not transactional_id:
@@ -132,8 +133,9 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized
     ) -> None:
-        """Serve a producer that begins, or goes on after an error with what it `expected` to have
-        (KIP-360); the producer that had the id before is fenced."""
+        """Serve InitProducerId, of a producer that begins, or that continues after an error and
+        says which id and epoch it has (`expected`, KIP-360); the producer that had the id before is
+        fenced."""
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         longest_ms = self._broker.settings["transaction.max.timeout.ms"]
@@ -195,12 +197,10 @@ class TransactionCoordinator:
         """Add partitions that the producer is going to write to; the first ones begin a
         transaction.
 
-        `client_version` is the protocol that the producer speaks: 2, a broker adds them because
-        their first batch has come (KIP-890).
-
-        One that comes while another broker's are being added, or the markers of the transaction
-        before are being brought, waits for that a little: it is not far, and a client that is told
-        CONCURRENT_TRANSACTIONS comes back only after its back-off.
+        `client_version` is the producer's transaction protocol; 2: a broker adds them, because
+        their first batch has come (KIP-890). If other partitions are being added, or the markers of
+        the transaction before are being written, the request waits for that a little: a client that
+        is answered CONCURRENT_TRANSACTIONS comes back only after its back-off.
         """
         _, transaction = self._of_producer(transactional_id, producer)
         if not transaction.changing:
@@ -242,8 +242,8 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """Whether partitions are in the producer's open transaction: error codes,
-        TRANSACTION_ABORTABLE for one that is not (KIP-890)."""
+        """An error code for each partition: 0 if it is in the producer's open transaction,
+        TRANSACTION_ABORTABLE if it is not (KIP-890)."""
         try:
             _, transaction = self._of_producer(transactional_id, producer)
             if transaction.image.state in ENDING:
@@ -254,7 +254,8 @@ class TransactionCoordinator:
         return {of: ErrorCode.NONE if of in added else ErrorCode.TRANSACTION_ABORTABLE for of in partitions}
 
     def end(self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Done) -> None:
-        """Commit or abort: done(0) once that is decided and in the log; the markers follow."""
+        """Commit or abort a transaction: done(error code) once the decision is in the log; the
+        markers follow."""
         shard, transaction = self._of_producer(transactional_id, producer)
         image = transaction.image
         error = (
@@ -272,8 +273,9 @@ class TransactionCoordinator:
     def end_by_epoch(
         self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Initialized
     ) -> None:
-        """Commit or abort, and raise the epoch (KIP-890): done(0, id and epoch of the next
-        transaction) once that is decided and in the log. Asked again, the answer is the same."""
+        """Commit or abort a transaction, and raise the epoch (KIP-890): done(error code, id and
+        epoch of the next transaction) once the decision is in the log. A repeated request gets the
+        same answer."""
 
         def available(error: BrokerError | None) -> None:
             try:
@@ -298,7 +300,7 @@ class TransactionCoordinator:
         else:
             shard, transaction = self._of_producer(transactional_id, producer)
             image = transaction.image
-            # Its producer has the next epoch already, and waits for the end of the transaction before
+            # Its producer has the next epoch already, and waits for the previous transaction to end
             # (KAFKA-18464).
             busy = ErrorCode.CONCURRENT_TRANSACTIONS if image.state in ENDING else ErrorCode.NONE
             error = busy or END_ERRORS_BY_EPOCH[image.state, committed]
@@ -313,7 +315,7 @@ class TransactionCoordinator:
 
     @hook("transactions: a producer is fenced")
     def _fence(self, shard: TransactionShard, transaction: Transaction, done: Done) -> None:
-        """Abort an ongoing transaction with an epoch that its producer does not have."""
+        """Abort an ongoing transaction with the next epoch, which its producer does not have."""
         fenced = transaction.image.fenced(self._broker.wall_ms)
         self._end(shard, transaction, fenced, done, through=TransactionState.PREPARE_EPOCH_FENCE)
 
@@ -374,13 +376,13 @@ class TransactionCoordinator:
         return transaction
 
     def transactions(self) -> tuple[list[Transaction], bool]:
-        """All transactional ids here, and whether some are still being read."""
+        """All transactional ids of this coordinator, and True if some are still being read."""
         loading = any(not shard.loaded for shard in self.shards)
         return [one for shard in self.shards.loaded() for one in shard.transactions.values()], loading
 
     def check(self) -> None:
-        """Check that what is kept of transactions fits their states, between two steps; CheckFailed
-        if not. For tests and the simulator."""
+        """Raise CheckFailed unless the fields of transactions fit their states, between two steps.
+        For tests and the simulator."""
         self.shards.check()
         for shard in self.shards.loaded():
             shard.check()
@@ -388,7 +390,8 @@ class TransactionCoordinator:
     # --- Time
 
     def _abort_expired(self) -> None:
-        """Abort what is open for longer than its time-out, and fence its producer."""
+        """Abort transactions that are open for longer than their time-out, and fence their
+        producers."""
         for shard in self.shards.loaded():
             for transaction in list(shard.transactions.values()):
                 image = transaction.image
@@ -402,7 +405,7 @@ class TransactionCoordinator:
                     )
 
     def _expire(self) -> None:
-        """Forget transactional ids that nobody used for `transactional.id.expiration.ms`."""
+        """Forget transactional ids that were not used for `transactional.id.expiration.ms`."""
         before_ms = self._broker.wall_ms - self._broker.settings["transactional.id.expiration.ms"]
         for shard in self.shards.loaded():
             past = [

@@ -23,8 +23,8 @@ EPOCH_MAX = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class TransactionImage:
-    """One transactional id. Epoch -1: made just now, nobody has an epoch yet; `start_ms` -1: no
-    transaction so far."""
+    """The state of one transactional id. Epoch -1: it is new, and no producer has an epoch yet;
+    `start_ms` -1: no transaction so far."""
 
     producer_id: int
     epoch: int
@@ -51,8 +51,8 @@ class TransactionImage:
         return self.epoch >= EPOCH_MAX - 1
 
     def check_expected(self, expected: ProducerIdentity | None) -> None:
-        """Raise BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has
-        (KIP-360), is not the producer any more."""
+        """Raise BrokerError PRODUCER_FENCED if `expected`, the id and epoch of a producer that
+        wants to continue (KIP-360), are not the present ones."""
         if expected is None or self.epoch == NO_PRODUCER_EPOCH or expected.producer_id == self.producer_id:
             return
         if expected.producer_id == self.previous_producer_id and expected.epoch >= EPOCH_MAX - 1:
@@ -64,14 +64,14 @@ class TransactionImage:
 
     @property
     def identity(self) -> ProducerIdentity:
-        """Id and epoch that the producer has been given."""
+        """The producer id and epoch that the producer was given."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdentity(self.next_producer_id, 0)
         return ProducerIdentity(self.producer_id, self.epoch)
 
     def asks_again(self, producer: ProducerIdentity) -> bool:
-        """True if the producer has the epoch before this one: its transaction was ended, and it has
-        not heard the answer (KIP-890)."""
+        """True if the producer has the epoch before this one: its transaction has ended, and it did
+        not get the answer (KIP-890)."""
         if self.client_version < EPOCH_PER_TRANSACTION or self.state not in ENDED:
             return False
         if self.epoch == EPOCH_MAX and self.next_producer_id == NO_PRODUCER_ID:
@@ -89,8 +89,8 @@ class TransactionImage:
         return self.exhausted and (expected is None or expected.epoch == self.epoch)
 
     def bumped(self, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
-        """The image with the next epoch, for a producer that begins or goes on. BrokerError
-        PRODUCER_FENCED for one whose time is over."""
+        """The image with the next epoch, for a producer that begins or continues. BrokerError
+        PRODUCER_FENCED if it was replaced by another."""
         epoch, last_epoch = self.epoch + 1, NO_PRODUCER_EPOCH
         if expected is not None:
             if self.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
@@ -150,10 +150,8 @@ class TransactionImage:
         self, committed: bool, now_ms: int, next_producer_id: int = NO_PRODUCER_ID
     ) -> TransactionImage:
         """The image with the end of its transaction decided, and the epoch of the next one
-        (KIP-890). Where no transaction is open an abort only raises the epoch.
-
-        `next_producer_id`: the id that the producer goes on with, for one that is `exhausted`.
-        """
+        (KIP-890). If no transaction is open an abort only raises the epoch. `next_producer_id`: the
+        producer id from now on, if the epochs of the present one are `exhausted`."""
         state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
         return self._to(
             state,
@@ -166,7 +164,8 @@ class TransactionImage:
         )
 
     def fenced(self, now_ms: int) -> TransactionImage:
-        """The image with its abort decided, and an epoch that its producer does not have."""
+        """The image with the abort of its transaction decided, and the next epoch, which its
+        producer does not have."""
         raised = self._to(
             TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH
         )

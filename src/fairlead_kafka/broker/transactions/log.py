@@ -29,8 +29,8 @@ offset)."""
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """One transactional id at its coordinator. `position` is the offset of the record that `image`
-    comes from; -1: not written yet."""
+    """One transactional id at its coordinator, with the requests that wait. `position` is the
+    offset of the record that `image` comes from; -1: not written yet."""
 
     transactional_id: str
     image: TransactionImage
@@ -42,11 +42,12 @@ class Transaction:
 
     @property
     def changing(self) -> bool:
-        """True while a change is being written, or the markers of its end are being brought."""
+        """True while a change is being written, or the markers of the transaction's end are."""
         return self.pending is not None or self.image.state in ENDING
 
     def go_on(self) -> None:
-        """Call what waits, in turn: the first that begins a change has the others wait for it."""
+        """Call the functions that wait, in turn, until one begins a change: the others then wait
+        for that."""
         while self.waiting and not self.changing:
             self.waiting[0]()
 
@@ -60,7 +61,7 @@ class TransactionShard:
     transactions: dict[str, Transaction] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raise CheckFailed unless each transaction has what its state calls for."""
+        """Raise CheckFailed unless each transaction's fields fit its state."""
         same(
             "transactional ids",
             list(self.transactions),
@@ -92,8 +93,8 @@ class TransactionLog:
         done: Callable[[int], None],
         through: TransactionState | None = None,
     ) -> None:
-        """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`:
-        the state shown as pending."""
+        """Write `image` as the transaction's new one; done(error code for clients, 0 if it is
+        committed). `through`: the state that is shown meanwhile."""
         columns = self._columns([(transaction.transactional_id, image)])
         transaction.pending = through or image.state
 
@@ -126,8 +127,8 @@ class TransactionLog:
             self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
     def _columns(self, rows: Sequence[tuple[str, TransactionImage | None]]) -> RecordColumns:
-        """The records of transactional ids. Made before anything is marked as pending: what cannot
-        be packed leaves nothing behind."""
+        """The records of transactional ids, as columns. They are made before a transaction is
+        marked as pending, so that an image that cannot be encoded changes nothing."""
         version = self._transaction_version()
         keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
         values = [None if image is None else encode_value(image, version) for _, image in rows]
@@ -135,8 +136,8 @@ class TransactionLog:
 
 
 def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:
-    """Take batches of the log into memory. Records that are not Kafka's transactions are passed
-    over: they are not ours."""
+    """Apply batches of the log to a shard. Records of unknown form are skipped: no coordinator
+    wrote them."""
     records = decode(batches, from_offset=from_offset, want_headers=False)
     keys = records.keys.to_list() if records.keys is not None else [None] * records.count
     for key_bytes, value, position in zip(

@@ -3,7 +3,7 @@
 
     due ──leader is this broker──▶ appended here ──────────┐
      │  └─leader is another──▶ WriteTxnMarkers to it ──────┤
-     ▲                                                     ├──▶ finished: written, or no longer needed
+     ▲                                                     ├──▶ finished: written, or not needed
      └──no leader, not reached, not written: a little later┘
 
 A partition that was deleted needs no marker, nor does one where the producer has been seen with a
@@ -39,8 +39,8 @@ _FENCED = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 @dataclass(slots=True, eq=False)
 class Ending:
-    """One transaction whose markers are being brought. `wanted` says whether that is still this
-    broker's affair."""
+    """One transaction whose markers are being written. `wanted()` is true as long as this broker is
+    to write them."""
 
     marker: Marker
     unmarked: set[TopicPartition]
@@ -49,7 +49,7 @@ class Ending:
 
 
 class MarkersHost(MarkerHost, TimerHost, Protocol):
-    """The part of the broker that markers need."""
+    """The parts of a broker that writing markers uses."""
 
     node_id: int
     controller: ClusterView
@@ -57,14 +57,14 @@ class MarkersHost(MarkerHost, TimerHost, Protocol):
 
 
 class Markers:
-    """All transactions of one coordinator that are ending."""
+    """Writes the markers of all transactions of one coordinator that are ending."""
 
     def __init__(self, broker: MarkersHost) -> None:
         self._broker = broker
 
     def bring(self, ending: Ending) -> None:
-        """Bring the markers of a transaction to its partitions; `ending.completed` is called once,
-        perhaps at once."""
+        """Have the markers of a transaction written to its partitions; `ending.completed` is called
+        once, perhaps at once."""
         self._bring(ending, set(ending.unmarked))
 
     def _bring(self, ending: Ending, partitions: set[TopicPartition]) -> None:

@@ -1,11 +1,11 @@
 """Transactions as records of `__transaction_state`, in Kafka's own format, so that Kafka's tools
 can read them.
 
-| | version | fields | |---|---|---| | key (`TransactionLogKey`) | 0 | transactional id: string with
-an int16 length | | value (`TransactionLogValue`) | 0 | producer id: int64, epoch: int16, time-out:
-int32, state: int8, partitions, updated, started: int64 | | | 1 | as 0 with compact lengths, then
-tagged fields: 0 previous producer id: int64, 1 next producer id: int64, 2 client transaction
-version: int16 |
+- Key (`TransactionLogKey`), version 0: the transactional id, a string with an int16 length.
+- Value (`TransactionLogValue`), version 0: producer id: int64; epoch: int16; time-out: int32, ms;
+  state: int8; partitions; time of the last change and of the start: int64, ms since 1970.
+- Value, version 1: the same fields with compact lengths, then tagged fields: 0 the previous
+  producer id: int64; 1 the next producer id: int64; 2 the client's transaction version: int16.
 
 Partitions are an array of topic: string and numbers: array of int32; null in the state Empty. Times
 are in ms. Value 0 is written while the feature `transaction.version` is at 0, else value 1; both

@@ -3,13 +3,13 @@ first batch of it is taken, or has the coordinator add it (KIP-890).
 
 Without that question a batch that was late on its way could arrive after its transaction's end, and
 open one that nobody will ever close. A producer of the second protocol does not add partitions
-itself: its first batch does. Once a batch was taken the partition itself knows the
-transaction, and nobody is asked any more.
+itself: its first batch does. Once a batch was taken the partition itself knows the transaction, and
+nobody is asked any more.
 
-    first batch ─▶ waiting ──coordinator: yes──▶ taken, with all that came for the partition meanwhile, in order
-                      ├──coordinator: no, or not there──▶ refused
-                      └──a marker came first──▶ refused: what was asked about is over
-"""  # noqa: E501
+    first batch ─▶ waiting ──coordinator: yes──▶ appended, with the partition's later batches
+                      ├──coordinator: no, or it does not answer──▶ refused
+                      └──a marker came first──▶ refused: the transaction is over
+"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Transactions(Protocol):
 
 
 class VerifierHost(Protocol):
-    """The part of the broker that the verifier needs."""
+    """The parts of a broker that the verifier uses."""
 
     node_id: int
     controller: ClusterView
@@ -71,7 +71,8 @@ class VerifierHost(Protocol):
 
 
 class Verifier:
-    """Questions of one broker to coordinators that are not answered yet."""
+    """Asks coordinators whether partitions are in transactions (KIP-890), and keeps the questions
+    of one broker that are not answered yet."""
 
     def __init__(self, broker: VerifierHost) -> None:
         self._broker = broker
@@ -85,7 +86,7 @@ class Verifier:
         add: bool = False,
     ) -> None:
         """Have each function of `wanted` called once it is known whether its partition is in the
-        transaction, perhaps at once. With `add` it is added if it is not."""
+        transaction, perhaps at once. With `add` a partition that is not is added."""
         asked: list[TopicPartition] = []
         for of, verified in wanted:
             waiting = self._waiting.setdefault((of, producer, add), [])
@@ -96,12 +97,9 @@ class Verifier:
             self._ask(transactional_id, producer, asked, add)
 
     def ended(self, of: TopicPartition, marker: Marker) -> None:
-        """Called when a marker was appended: those that asked about the transaction that it ends, or
-        one before, are refused.
-
-        Where each transaction has an epoch of its own its marker brings the next one: who asks in
-        that epoch asks about the next transaction, and goes on waiting.
-        """
+        """Called when a marker was appended: questions about the transaction that it ends, or an
+        earlier one, are refused. If each transaction has an epoch of its own, the marker has the
+        next epoch; questions in that epoch are about the next transaction, and go on waiting."""
         if not self._waiting:
             return
         brings_epoch = marker.transaction_version >= EPOCH_PER_TRANSACTION

@@ -56,8 +56,8 @@ _MONTH = "Nov/2026"
 
 
 def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Iterator[pa.Table]:
-    """`rows` lines in the combined log format, so many for each second of the log; the same for the
-    same `seed`."""
+    """Tables of `rows` lines in the combined log format, `lines_per_s` for each second of the log's
+    time; the same for the same `seed`."""
     rng = random.Random(seed)
     hosts = [
         f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}"
@@ -84,18 +84,16 @@ def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Ite
 
 
 def ending() -> pa.Table:
-    """One line of the year 2999, which closes all windows but its own.
-
-    The watermark is the latest time seen.
-    """
+    """A table of one line of the year 2999, which closes all windows but its own: the watermark
+    follows the latest time seen."""
     return _keyed(
         [f'{ENDING_HOST} - - [31/Dec/2999:23:59:59 +0000] "GET /end-of-log HTTP/1.1" 200 0 "-" "-"'.encode()]
     )
 
 
 def from_file(path: Path) -> Iterator[pa.Table]:
-    """The lines of a file, each with its first field as key, in tables. InputOfNoUse if it has no
-    line or cannot be read."""
+    """The lines of a file, each with its first field as key, in tables. InputOfNoUse if the file
+    has no line or cannot be read."""
     for lines in blocks_of_lines(path):
         yield _keyed(lines)
 
@@ -144,7 +142,8 @@ def blocks_of_lines(path: Path) -> Iterator[list[bytes]]:
 
 
 def _opened(path: Path) -> BinaryIO | pa.NativeFile:
-    """The file, inflated if it is compressed; read once from its beginning, so that a pipe will do."""
+    """The file, inflated if it is compressed; read once from its beginning, so that a pipe will
+    do."""
     file = path.open("rb")
     start = file.peek(max(map(len, _COMPRESSED)))
     codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)

@@ -94,7 +94,8 @@ def is_access_line(line: bytes) -> bool:
 
 
 def _of(entry: Mapping[str, Json], names: Iterable[str], default: Json = None) -> Json:
-    """The value of the first field that is present. KeyError if none is, and there is no default."""
+    """The value of the first field that is present. KeyError if none of `names` is, and there is no
+    default."""
     for name in names:
         if entry.get(name) not in (None, ""):
             return entry[name]
@@ -112,7 +113,7 @@ def _status(value: Json) -> int:
 
 def _time(value: Json) -> datetime:
     """A time of ISO 8601, of the common log format, or a number of seconds or milliseconds since
-    1970; UTC where none is said."""
+    1970; in UTC if it names no time zone. ValueError for anything else."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value >= _MILLISECONDS_FROM else value, UTC)
     try:

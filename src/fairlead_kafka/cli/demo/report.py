@@ -13,8 +13,8 @@ BAR_WIDTH = 14
 
 
 def print_report(console: Console, result: DemoResult) -> None:
-    """Top hosts, statuses, bytes per partition, the hops, the seconds, and the line everyone looks
-    for: `lost: 0`."""
+    """Print the demo's report: top hosts, statuses, bytes per partition, records at each hop,
+    seconds, and the line everyone looks for: `lost: 0`."""
     _print_hosts(console, result)
     _print_statuses(console, result)
     _print_partitions(console, result)

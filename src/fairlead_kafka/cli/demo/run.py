@@ -1,4 +1,5 @@
-"""The demo's steps: produce twice, run the pipeline, read everything back, and count at every hop."""
+"""The demo's steps: produce twice, run the pipeline, read everything back, and count at every
+hop."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ ENDINGS = 1
 
 
 class HostRow(TypedDict):
-    """A client address and what it asked for, summed over its hours; bytes are those of answers."""
+    """A client address and its requests, summed over all hours; bytes are those of answers."""
 
     host: str
     requests: int
@@ -77,8 +78,8 @@ class DemoResult:
 
     @property
     def lost(self) -> int:
-        """Records that went into a hop and did not come out of it, over all hops; doubled ones
-        count too."""
+        """Records that went into a hop and did not come out of it, over all hops; records that came
+        out twice count too."""
         return sum(abs(entered - left) for _, entered, left in self.hops)
 
     def as_json(self) -> dict[str, object]:
@@ -138,8 +139,8 @@ def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
 
 
 def _without_ending(flow: JsonObject) -> JsonObject:
-    """The counters of a flow but for the line that only says that the log is over: every flow reads
-    it once."""
+    """The counters of a flow without the log's last line, which only ends the log and which every
+    flow reads once."""
     return {**flow, "rows_in": max(0, integer_at(flow, "rows_in") - ENDINGS)}
 
 
@@ -160,7 +161,8 @@ def _create_topics(servers: str) -> None:
 
 
 def _produce(servers: str, tables: Iterator[pa.Table]) -> tuple[int, int, int]:
-    """Lines read, lines acknowledged in `access`, lines acknowledged in `access.unkeyed`."""
+    """Produce the lines to both topics. Returns how many lines were read, how many were
+    acknowledged in `access`, and how many in `access.unkeyed`."""
     lines = 0
     acks: tuple[list[TableAck], list[TableAck]] = ([], [])
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": BATCH_SIZE_BYTES}) as producer:
@@ -176,7 +178,8 @@ def _produce(servers: str, tables: Iterator[pa.Table]) -> tuple[int, int, int]:
 
 
 def _run_pipeline(project: Path, servers: str, result: DemoResult, status: Status) -> RunResult:
-    """The project of `fairlead pipeline init`, run as `fairlead pipeline run` does it."""
+    """Run the project that `fairlead pipeline init` writes, as `fairlead pipeline run` does.
+    PipelineFailed if Spark fails."""
     from fairlead_kafka.spark.pipelines.catalog import WAREHOUSE_KEY
     from fairlead_kafka.spark.pipelines.check import check_project
     from fairlead_kafka.spark.pipelines.running import Refresh, Where, open_runner

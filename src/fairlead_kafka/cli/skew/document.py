@@ -1,5 +1,5 @@
-"""Keys of the report of `fairlead skew`, with the types of their values: sizes in bytes, times in ms
-since 1970, waits in ms, shares from 0 to 1."""
+"""Keys of the report of `fairlead skew`, with the types of their values: sizes in bytes, times in
+ms since 1970, waits in ms, shares from 0 to 1."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ PERIOD_S = 0.001
 
 @contextmanager
 def filled_cluster(path: Path, topic: str, partitions: int, records_per_s: float | None) -> Iterator[str]:
-    """`bootstrap.servers` of a cluster whose topic is filled from the file at `path`, `records_per_s`
-    records a second, None: as fast as it goes.
+    """`bootstrap.servers` of a cluster whose topic is filled from the file at `path`,
+    `records_per_s` records a second (None: as fast as possible).
 
     ConfigError if the file cannot be read or is empty.
     """
@@ -47,8 +47,8 @@ def filled_cluster(path: Path, topic: str, partitions: int, records_per_s: float
 
 
 def paced(tables: Iterator[pa.Table], records_per_s: float | None) -> Iterator[pa.Table]:
-    """The rows of the tables at their time: those of a millisecond together. None: the tables as
-    they are."""
+    """The rows of the tables, each at its time at `records_per_s`: those of one millisecond as one
+    table. None: the tables as they are, at once."""
     if records_per_s is None:
         yield from tables
         return

@@ -25,8 +25,8 @@ _NAMES = ["key", "records", "size_bytes", "partition_min", "partition_max"]
 
 
 class HotKey(NamedTuple):
-    """One key; `records` and `size_bytes` (of keys and values) are at least what it has.
-    `partition` None: it is in several."""
+    """One key; `records` and `size_bytes` (of keys and values) are lower bounds. `partition` None:
+    it is in several."""
 
     key: bytes
     records: int
@@ -35,7 +35,8 @@ class HotKey(NamedTuple):
 
 
 class HotKeys:
-    """The summary. `records` were added in all, `unkeyed` of them without a key."""
+    """Counts the keys with most records in bounded memory, by a Misra-Gries summary. `records` were
+    added in all, `unkeyed` of them without a key."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
@@ -47,7 +48,7 @@ class HotKeys:
 
     @property
     def distinct(self) -> int:
-        """Keys held: all that there are if `error` is 0."""
+        """Number of keys that are counted: all distinct keys if `error` is 0."""
         return 0 if self._held is None else int(self._held.num_rows)
 
     def add(self, partition: int, keys: pa.ChunkedArray, sizes_bytes: pa.ChunkedArray) -> None:
@@ -102,7 +103,7 @@ class HotKeys:
 
 
 def shown(key: bytes) -> str:
-    """A key as text, in hexadecimal where it is none."""
+    """A key as text, or in hexadecimal if it is not UTF-8."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

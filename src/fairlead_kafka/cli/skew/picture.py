@@ -17,7 +17,8 @@ KEY_LETTERS_MAX = 28
 
 
 def draw(report: Report, path: Path) -> None:
-    """Into `path`, .svg or .png. Unplottable without matplotlib, or for a topic that is empty."""
+    """Draw a report into the file `path`, .svg or .png. Unplottable without matplotlib, or for a
+    topic that is empty."""
     rows = [] if report["replay"] is None else report["replay"]["rows"]
     batch_size, linger_ms = report["batch_size"], rows[0]["linger_ms"] if rows else None
     by_policy = [row for row in rows if (row["batch_size"], row["linger_ms"]) == (batch_size, linger_ms)]

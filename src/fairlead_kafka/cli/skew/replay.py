@@ -73,8 +73,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The topic's `leaders`, one for each partition, by broker ids from 0; and the codec that its
-    producers chose."""
+    """The topic's cluster, as a replay needs it: `leaders`, the broker of each partition, numbered
+    from 0; and the codec that its producers chose."""
 
     leaders: Sequence[int]
     codec: str
@@ -106,7 +106,7 @@ def replay(records: Records, case: Case, cluster: Cluster, seed: int = 1) -> Rep
 
 
 class _Run:
-    """One producer, its cluster, and how long its records waited."""
+    """One simulated producer and its cluster, which measures how long records wait."""
 
     def __init__(self, case: Case, cluster: Cluster, buffer_bytes: int, seed: int) -> None:
         self.host = VirtualHost(latency_ms=NETWORK_MS)
@@ -222,7 +222,7 @@ def _slice(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn |
 
 
 def memory_bytes(columns: RecordColumns) -> npt.NDArray[np.int64]:
-    """int64[n]: what each record takes of buffer.memory, at most."""
+    """int64[n]: the most bytes of buffer.memory that each record takes."""
     sizes = np.full(columns.count, RECORD_OVERHEAD_MAX_BYTES, np.int64)
     for column in (columns.keys, columns.values):
         if column is not None:

@@ -35,7 +35,7 @@ FILL_STEP_PERCENT = 10
 class Questions:
     """Questions that a report answers: what to look at and what to try.
 
-    The first batch size and linger are the ones that policies are compared at.
+    Policies are compared at the first batch size and linger.
     """
 
     records_max: int
@@ -51,8 +51,8 @@ class Questions:
     seed: int
 
     def cases(self, keyed: bool) -> list[Case]:
-        """Every policy at the first batch size and linger; the others with the policy that the
-        topic's producers have by default."""
+        """The cases to replay: every policy at the first batch size and linger; the other sizes and
+        lingers with the default policy for these records."""
         size, linger_ms = self.batch_sizes[0], self.lingers_ms[0]
         policies = [name for name in self.policies if keyed or name != "keyed"]
         usual = "keyed" if keyed else "late"
@@ -99,13 +99,15 @@ def make_report(consumer: Consumer, topic: str, questions: Questions, said: Said
 
 
 def _replayable(window: Window, tally: BatchTally, replay_max: int) -> int:
-    """How many offsets to keep: as asked for, and no more than fit the memory there is for it."""
+    """How many offsets' records to keep for the replay: `replay_max`, and no more than fit the
+    memory set aside for that."""
     per_offset = tally.total.uncompressed_bytes / max(1, window.offsets)
     return max(1, min(replay_max or 1, int(REPLAY_MAX_BYTES / max(1.0, per_offset))))
 
 
 def _dense(leaders: Sequence[int]) -> list[int]:
-    """Broker ids from 0; a partition without a leader is given to the first."""
+    """The leader of each partition, with brokers renumbered from 0; a partition without a leader
+    gets broker 0."""
     ids = {leader: number for number, leader in enumerate(sorted(set(leaders) - {NO_LEADER}))}
     return [ids.get(leader, 0) for leader in leaders]
 

@@ -34,7 +34,8 @@ _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
 
 @dataclass
 class PartitionTally:
-    """Totals of one partition's batches within the window; markers of transactions apart."""
+    """Totals of one partition's batches within the window; transaction markers are counted
+    apart."""
 
     records: int = 0
     batches: int = 0
@@ -106,7 +107,8 @@ class BatchTally:
 
 
 def tally_batches(consumer: Consumer, window: Window, batch_size: int, said: Said) -> BatchTally:
-    """Everything that headers tell; `batch_size` is what a full batch is."""
+    """The totals of the window's batches, from their headers alone. `batch_size`: bytes of a full
+    batch; `said` is called with progress."""
     empty = np.zeros(RECORDS_PER_BATCH_MAX + 1, np.int64), np.zeros(FILL_MAX_PERCENT + 1, np.int64)
     tally = BatchTally({of: PartitionTally() for of in window.ranges}, *empty)
     for of, (start, end) in tenths(window.ranges, "reading batches", said):
@@ -118,7 +120,8 @@ def tally_batches(consumer: Consumer, window: Window, batch_size: int, said: Sai
 def tally_records(
     consumer: Consumer, window: Window, kept: Window, said: Said
 ) -> tuple[HotKeys, list[pa.Table]]:
-    """The hottest keys, and the records within `kept`, a part of the window, as tables in no order."""
+    """The hottest keys, and the records within `kept`, a part of the window, as tables in no
+    order."""
     keys, tables = HotKeys(), []
     for of, (start, end) in tenths(window.ranges, "reading records", said):
         for table in consumer.read_range(of, start, end, columns=_COLUMNS):
@@ -159,9 +162,9 @@ def submission_order(
     """int64[n]: the rows by time; `partitions` and `times_ms` int[n], rows of one partition in the
     order of their offsets.
 
-    In which order records of one millisecond came is not written down anywhere, save within a
-    partition. They are dealt out evenly: a partition's k-th of n comes where k / n of the
-    millisecond's records have come, as if every partition had its share all the time.
+    The order of one millisecond's records in different partitions is not known. They are
+    interleaved evenly: a partition's k-th of n comes where k / n of the millisecond's records have
+    come, as if every partition had its share all the time.
     """
     by_partition = np.lexsort((times_ms, partitions))
     new_run = np.diff(partitions[by_partition], prepend=-1) != 0
@@ -177,8 +180,7 @@ def submission_order(
 def tenths(
     ranges: Mapping[TopicPartition, tuple[int, int]], what: str, said: Said
 ) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
-    """The ranges one by one. `said` is told how far it is, ten times at most; `what` is being
-    done."""
+    """The ranges one by one. `said` is called with the progress of `what`, ten times at most."""
     reported = -1
     for number, item in enumerate(ranges.items()):
         if number * 10 // len(ranges) > reported:

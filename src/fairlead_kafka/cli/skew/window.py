@@ -9,7 +9,8 @@ from fairlead_kafka.base.ids import TopicPartition
 
 
 class Window(NamedTuple):
-    """Offsets start..end of each partition, by partition."""
+    """The ranges of offsets that a report looks at, (start, end) by partition, and how many offsets
+    they and the topic have."""
 
     ranges: Mapping[TopicPartition, tuple[int, int]]
     offsets: int
@@ -26,7 +27,8 @@ class Window(NamedTuple):
 def newest(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offsets_max: int
 ) -> Window:
-    """The newest `offsets_max` offsets (0: all), of each partition in proportion to what it has.
+    """A window of the newest `offsets_max` offsets (0: all), spread over partitions in proportion
+    to what each has.
 
     Partitions that are filled at rates of their own then begin at about the same time.
     """

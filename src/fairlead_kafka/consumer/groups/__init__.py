@@ -105,6 +105,6 @@ __all__ = [
 def make_member(
     settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee, recorder: Recorder
 ) -> Member:
-    """The member that `group.protocol` asks for; see `Member`."""
+    """The member that `group.protocol` asks for: by the classic protocol, or by that of KIP-848."""
     made = ConsumerMembership if settings["group.protocol"] == CONSUMER_PROTOCOL else Membership
     return made(settings, rng, network, gate, assignee, recorder)

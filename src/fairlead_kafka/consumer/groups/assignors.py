@@ -24,7 +24,7 @@ Assignments = dict[str, list[TopicPartition]]
 class Assignor(NamedTuple):
     """One way to assign partitions to members.
 
-    `assign(partition counts by topic, members in order)`; topics without a count are not there.
+    `assign(partition counts by topic, members in order)`; a topic without a count does not exist.
     """
 
     name: str
@@ -86,7 +86,7 @@ def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:
 
 
 def assign_round_robin(counts: Mapping[str, int], members: Members) -> Assignments:
-    """Assign all partitions of all topics in turn."""
+    """Assign the partitions of all topics to the members in turn (Kafka's RoundRobinAssignor)."""
     shares: Assignments = {member: [] for member in members}
     next_members = itertools.cycle(members)
     for topic in _topics(counts, members):
@@ -126,7 +126,7 @@ _CLASSES = {
 def assignors_named(names: Sequence[str]) -> list[Assignor]:
     """The assignors of `partition.assignment.strategy`: names, or names of Kafka's classes.
 
-    ConfigError for another, or one twice.
+    ConfigError for an unknown name, or one that comes twice.
     """
     found = [ASSIGNORS.get(_CLASSES.get(name, name)) for name in names]
     unknown = [name for name, assignor in zip(names, found, strict=True) if assignor is None]

@@ -36,7 +36,7 @@ _Fetched = OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup
 
 
 class Reaction(Enum):
-    """Reaction to an error code in a coordinator's answer."""
+    """The reaction of a member to an error code in its coordinator's answer."""
 
     RETRY = auto()
     REFIND = auto()
@@ -60,7 +60,7 @@ _REPORTED = frozenset(
 
 
 def reaction(code: int) -> Reaction:
-    """The reaction to `code`."""
+    """The reaction of a member to the error `code`."""
     if code in _REFIND:
         return Reaction.REFIND
     return Reaction.RETRY if code not in _REPORTED and policy(code).retriable else Reaction.REPORT
@@ -76,7 +76,8 @@ class Coordinator:
         """Node id of the coordinator; None: to be found."""
 
     def find(self) -> Steps[int]:
-        """The coordinator's node id, looked for until it is found."""
+        """The coordinator's node id, found by FindCoordinator, which is repeated until it
+        succeeds."""
         while self.node_id is None:
             found = (yield from find_coordinators(self._metadata, KeyType.GROUP, [self.group_id]))[
                 self.group_id
@@ -100,10 +101,10 @@ class Coordinator:
     ) -> Steps[tuple[R, int]]:
         """Ask the coordinator; (answer, code), 0 if there is no error.
 
-        Asked again, of a coordinator looked up again if it moved, while the code is one that
-        passes. `reported`: codes that are not waited out, although they might pass. `version_max`:
-        the highest version that can say what `message` gave. UnsupportedVersion from a broker that
-        is too old.
+        The request is repeated while the code is retriable, to a coordinator that is looked up
+        again if it moved. `reported`: codes that are not waited out, although they are retriable.
+        `version_max`: the highest version that can say what `message` gave. UnsupportedVersion from
+        a broker that is too old.
         """
         while True:
             node_id = yield from self.find()
@@ -132,7 +133,8 @@ class Coordinator:
             yield Pause(self.error(api_key, code))
 
     def error(self, api_key: ApiKey, code: int, advice: str = "") -> BrokerError:
-        """The error to raise for `code`."""
+        """The error to raise for `code` in an answer to `api_key`; `advice` is its text instead of
+        the code's meaning."""
         text = f"{api_key.name} for group {self.group_id!r}"
         return (
             BrokerError(code, f"{text}: {advice}")
@@ -142,7 +144,8 @@ class Coordinator:
 
 
 class CoordinatorCalls(Coordinator):
-    """Scripts of a consumer group's requests. `read`: metadata of the topics that are read."""
+    """Scripts of a consumer group's requests. `read` is the metadata of the topics that the
+    consumer reads."""
 
     def __init__(self, settings: Settings, metadata: Metadata, group_id: str, read: Metadata) -> None:
         super().__init__(metadata, group_id)
@@ -155,7 +158,8 @@ class CoordinatorCalls(Coordinator):
         return self.error(ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID, advice)
 
     def moved_on(self, code: int) -> BrokerError:
-        """The error for a commit in the name of a membership that is over."""
+        """The error for a commit by a membership that has ended, since the group went on without
+        it."""
         return self.error(ApiKey.OFFSET_COMMIT, code, _MOVED_ON)
 
     def commit(
@@ -201,7 +205,8 @@ class CoordinatorCalls(Coordinator):
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """The committed offset of each partition, None where there is none.
 
-        `member`: whose epoch the coordinator is to check (KIP-848); None: nobody's.
+        `member()` gives the member whose epoch the coordinator is to check (KIP-848); None: none is
+        checked.
         """
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
@@ -276,11 +281,11 @@ class _NamedTopics:
         return self._ids
 
     def version_max(self) -> int | None:
-        """The highest version that can name them all."""
+        """The highest version of the request that can name all these topics; None: any."""
         return None if len(self._ids) == len(self._names) else LAST_VERSIONS_WITH_NAMES[self._api_key]
 
     def name_of(self, row: _FetchedTopic) -> str:
-        """The name of a topic in the answer; empty if it has another id."""
+        """The name of the topic that `row` of an answer is about; empty if it has another id."""
         if row.name or isinstance(row, OffsetFetchResponse.OffsetFetchResponseTopic):
             return row.name
         return next((name for name, known in self._ids.items() if known == row.topic_id), "")
@@ -302,7 +307,7 @@ _COMMIT_ADVICE: dict[int, str] = {
 
 
 def _row_codes(answer: OffsetCommitResponse | _Fetched) -> Iterable[int]:
-    """Error codes of partitions, those first that an application has to know."""
+    """Error codes of partitions, those first that are reported to the application."""
     codes = [row.error_code for topic in answer.topics for row in topic.partitions if row.error_code]
     return sorted(codes, key=lambda code: reaction(code) is not Reaction.REPORT)
 

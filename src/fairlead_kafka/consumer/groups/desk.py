@@ -27,7 +27,7 @@ NO_GROUP = "this consumer has no group; set group.id"
 
 
 class DeskHost(Assignee, Protocol):
-    """The machine whose group operations are served."""
+    """The parts of the consumer machine that group operations use."""
 
     def answer(
         self, completion: Completion[T], value: T | None = None, error: Exception | None = None
@@ -42,8 +42,8 @@ class DeskHost(Assignee, Protocol):
 
 
 class GroupDesk:
-    """Serves the operations of `groups.operations`; without a `membership` (no `group.id`) by
-    UsageError."""
+    """Serves the operations of `groups.operations`. Without a `membership` (no `group.id`) each
+    fails with UsageError."""
 
     def __init__(self, host: DeskHost, membership: Member | None) -> None:
         self._host = host

@@ -12,7 +12,7 @@ from fairlead_kafka.base.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """Change of the assignment by a rebalance, announced before it is made."""
+    """Change of the assignment by a rebalance, which the machine announces before it makes it."""
 
     number: int
     """Number that acknowledges it: another change may overtake it before it is seen."""

@@ -23,7 +23,7 @@ Owned = Mapping[UUID, frozenset[int]]
 
 
 class Status(NamedTuple):
-    """The part of a heartbeat that is left out while it stays the same."""
+    """The fields of a heartbeat that are left out while they stay the same (KIP-848)."""
 
     topics: tuple[str, ...]
     regex: str
@@ -35,9 +35,10 @@ class Status(NamedTuple):
 class Heartbeats:
     """Makes the heartbeats of one member, which has the same id as long as its consumer lives.
 
-    What a heartbeat said is said again until one was answered, since nobody knows whether the
-    coordinator heard it. What the member owns is said whenever it acknowledges an assignment, even
-    if that changed nothing: the coordinator waits for it before it gives partitions to another.
+    Changed fields are sent with every heartbeat until one is answered, since it is not known which
+    the coordinator heard. The partitions owned are sent whenever the member acknowledges an
+    assignment, even if that changed nothing: the coordinator waits for it before it gives
+    partitions to another.
     """
 
     def __init__(self, settings: Settings, group_id: str, member_id: str) -> None:
@@ -52,7 +53,8 @@ class Heartbeats:
         self._sending: Status | None = None
 
     def forget(self) -> None:
-        """Start from scratch: the coordinator knows nothing of this member."""
+        """Start from scratch: send all fields next, since the coordinator knows nothing of this
+        member."""
         self._known = self._sending = None
 
     def knows(self, *statuses: Status) -> bool:

@@ -45,8 +45,8 @@ _AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATIO
 class Joined(NamedTuple):
     """Result of a join.
 
-    `counts`: partitions of each topic that this member, the leader, has assigned, None for a
-    missing topic; None: another member leads.
+    `counts`, if this member is the leader: the number of partitions of each topic that it has
+    assigned, None for a missing topic. None if another member leads.
     """
 
     generation: int
@@ -81,10 +81,8 @@ class Joining:
     def join(
         self, topics: Sequence[str], owned: Sequence[TopicPartition], wanted: Callable[[], bool]
     ) -> Steps[Joined | None]:
-        """Join until an assignment stands; None once not `wanted`.
-
-        BrokerError if the group refuses.
-        """
+        """Join the group until an assignment is complete; None once `wanted()` is false.
+        BrokerError if the group refuses."""
         rebalance_ms = self._settings["max.poll.interval.ms"]
         while True:
             answer, code = yield from self._calls.ask(
@@ -134,7 +132,8 @@ class Joining:
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, problem)
 
     def _refused(self, api_key: ApiKey, code: int, member_id: str) -> Steps[None]:
-        """Go on after an error that asks for another attempt; BrokerError for one that does not."""
+        """React to the error `code` of an answer: return if another attempt is to be made, else
+        raise BrokerError."""
         error = self._calls.error(api_key, code, _ADVICE.get(code, ""))
         if code in _AT_ONCE:
             self.member_id = member_id
@@ -147,7 +146,7 @@ class Joining:
             raise error
 
     def _count(self, topics: set[str]) -> Steps[dict[str, int | None]]:
-        """How many partitions each topic has; None for one that is not there."""
+        """Number of partitions of each topic; None for a topic that does not exist."""
         found = yield from find_topics(self._absent, sorted(topics))
         return {topic: len(found[topic].partitions) if topic in found else None for topic in sorted(topics)}
 

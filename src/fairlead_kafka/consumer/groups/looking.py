@@ -16,8 +16,8 @@ _Topic = MetadataResponse.MetadataResponseTopic
 
 
 def find_topics(absent: AbsentTopics, topics: Sequence[str]) -> Steps[dict[str, _Topic]]:
-    """The topics that are there, by name; the others are logged, and created where that is
-    allowed."""
+    """The topics of `topics` that exist, by name. The others are logged, and created where
+    `allow.auto.create.topics` allows it."""
     if not topics:
         return {}
     answer = yield from ask_metadata(sorted(topics))

@@ -113,7 +113,7 @@ class Member(ABC):
 
     @abstractmethod
     def leave(self, done: Callable[[], None]) -> None:
-        """Leave the group, if it is in one. `done()` is called once the coordinator knows, or
+        """Leave the group, if it is in one. `done()` is called once the coordinator knows that, or
         cannot be reached."""
 
     @abstractmethod
@@ -122,7 +122,8 @@ class Member(ABC):
 
     @abstractmethod
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """Work on answers and on what is due."""
+        """Work on answers and on what is due. `now_ns` is monotonic, `wall_ms` milliseconds since
+        1970."""
 
     @abstractmethod
     def deadline_ns(self) -> int | None:
@@ -134,7 +135,7 @@ class Member(ABC):
 
     @abstractmethod
     def _taken(self, change: GroupChange) -> None:
-        """Make a change for which the client class has done its part."""
+        """Called when the client class has done its part of a change; does nothing by default."""
 
     @abstractmethod
     def _commit_script(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
@@ -210,8 +211,8 @@ class Member(ABC):
         self._scripts.start(what, self._committed_script(partitions), deadline_ns, self._reacting(done))
 
     def _reacting(self, done: Done[T]) -> Done[T]:
-        """Wrap `done`: the member reacts to an error first, unless it has joined again or left
-        since."""
+        """Wrap `done`, so that the member reacts to an error before `done` is called, unless it has
+        joined again or left since."""
         attempt = self._attempt
 
         def completed(value: T | None, error: Exception | None) -> None:
@@ -287,7 +288,7 @@ class Member(ABC):
         self._log(MEMBERSHIP_FAILED, error)
 
     def _polled(self) -> None:
-        """Count `max.poll.interval.ms` from now at the earliest."""
+        """Count `max.poll.interval.ms` from now, at the earliest: the application polls."""
         self._gate.polled_ns = max(self._gate.polled_ns, self._now_ns)
 
     def _absent_at_ns(self) -> int:

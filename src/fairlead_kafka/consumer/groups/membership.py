@@ -79,7 +79,7 @@ class Membership(Member):
     def leave(self, done: Callable[[], None]) -> None:
         """Leave the group, if it is in one; a static member only stops its heartbeats.
 
-        `done()` is called once the coordinator knows, or cannot be reached.
+        `done()` is called once the coordinator knows that, or cannot be reached.
         """
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._log_left()
@@ -212,7 +212,8 @@ class Membership(Member):
             self._rejoin()
 
     def _rejoin(self) -> None:
-        """Rebalance, now or as soon as what is under way is over."""
+        """Join the group again, for a rebalance, now or as soon as the request under way is
+        answered."""
         if self._state is not MemberState.STABLE:
             self._again = self._again or self._under_way or self._state is MemberState.ADOPTING
             return

@@ -30,8 +30,8 @@ class SubscriptionPattern:
 
 
 class Subscribe(NamedTuple):
-    """Have the group assign partitions of `topics`, or of all topics whose whole name `pattern`
-    matches. Answer: None."""
+    """Operation: have the group assign partitions of `topics`, or of all topics whose whole name
+    `pattern` matches. Answer: None."""
 
     completion: Completion[None]
     topics: Sequence[str]
@@ -39,16 +39,16 @@ class Subscribe(NamedTuple):
 
 
 class Unsubscribe(NamedTuple):
-    """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be
-    reached."""
+    """Leave the group, and read nothing. Answer: None, once the coordinator knows that this member
+    left, or cannot be reached."""
 
     completion: Completion[None]
 
 
 class Acknowledge(NamedTuple):
-    """Say that the client has done its part of change `number`.
+    """Operation: the client class has done its part of change `number`.
 
-    Answer: (True if the change still stands, {partition: generation} of what is assigned now).
+    Answer: (True if the change still holds, {partition: generation} of what is assigned now).
     """
 
     completion: Completion[tuple[bool, Mapping[TopicPartition, int]]]

@@ -116,7 +116,7 @@ class ConsumerMembership(Member):
     def leave(self, done: Callable[[], None]) -> None:
         """Leave the group, if it is in one; a static member's place is kept.
 
-        `done()` is called once the coordinator knows, or cannot be reached.
+        `done()` is called once the coordinator knows that, or cannot be reached.
         """
         member = self._state in BEATING
         self._log_left()
@@ -226,7 +226,8 @@ class ConsumerMembership(Member):
             self._recorder.rebalance_ended(failed=not made)
 
     def _out(self, signal: EpochSignal) -> None:
-        """End this membership: answers that are under way concern it, and are ignored."""
+        """End this membership, by `signal`: answers to requests under way are ignored from now
+        on."""
         self._attempt += 1
         self._beating = False
         self._parted()
@@ -236,7 +237,8 @@ class ConsumerMembership(Member):
         self._signal(signal)
 
     def _fence(self, code: int) -> None:
-        """Give up all partitions: the group has gone on without this member, which joins again."""
+        """Give up all partitions: by the error `code` the group has gone on without this member.
+        The member joins again."""
         self._log_fenced(code)
         self._lose(EpochSignal.FENCE)
 
@@ -245,7 +247,8 @@ class ConsumerMembership(Member):
         self._announce(revoked=tuple(sorted(self._assignee.assigned())), lost=True)
 
     def _release(self) -> None:
-        """Join again after a fence, once the client class has given up what was lost."""
+        """Join again after a fence, once the client class has given up the partitions that were
+        lost."""
         if self._state is EpochState.FENCED and self._gate.change is None:
             self._signal(EpochSignal.RELEASED)
 
@@ -272,13 +275,15 @@ class ConsumerMembership(Member):
     # --- Reconciling
 
     def _assigned(self, target: Owned) -> None:
-        """Take note of an assignment in an answer, which the coordinator wants to be acknowledged."""
+        """Take note of an assignment in a heartbeat's answer; it has to be acknowledged to the
+        coordinator."""
         self._target = target
         self._coming = self._gate.change = None
         self._signal(EpochSignal.REACHED if target == self._current else EpochSignal.TARGET)
 
     def _reconcile(self) -> None:
-        """Have the client class take over as much of the target as has names."""
+        """Begin to change the assignment to the target, as far as the names of its topics are
+        known."""
         target, current = self._target or {}, self._current or {}
         self._names = {
             topic_id: name
@@ -334,8 +339,8 @@ class ConsumerMembership(Member):
         return self._state is not EpochState.JOINING or self._watch.topics is not None
 
     def _status(self, *, coming: bool) -> Status:
-        """Status to send to the coordinator; `coming`: with partitions that may be read at any
-        moment."""
+        """The fields to send to the coordinator. `coming`: the partitions owned include those that
+        the client class may begin to read at any moment."""
         owned = dict(self._current or {})
         for topic_id, numbers in (self._coming or {}).items() if coming else ():
             owned[topic_id] = owned.get(topic_id, frozenset()) | numbers
@@ -378,7 +383,7 @@ class ConsumerMembership(Member):
         self._start("a heartbeat", script(), done)
 
     def _heartbeat(self, attempt: int) -> ConsumerGroupHeartbeatRequest:
-        """The heartbeat to send; BrokerError if the member is another one by now."""
+        """The heartbeat to send; BrokerError if a new membership began since `attempt`."""
         if attempt != self._attempt:
             raise self._calls.moved_on(ErrorCode.FENCED_MEMBER_EPOCH)
         acknowledges = self._state is EpochState.ACKNOWLEDGING

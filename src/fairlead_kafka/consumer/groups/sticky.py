@@ -25,7 +25,8 @@ _Shares = dict[str, list[TopicPartition]]
 
 
 def assign_sticky(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
-    """Assign an even share to each member, as close to what it had as can be."""
+    """Assign an even share to each member, which keeps as many of the partitions that it had as
+    possible."""
     shares = _kept(counts, members)
     readers: dict[str, list[str]] = {}
     for member, subscription in members.items():
@@ -76,10 +77,8 @@ def _kept(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Sh
 
 
 def _trim(shares: _Shares, total: int) -> None:
-    """Take partitions from members that have more than their part.
-
-    As many members as it does not come out even by may keep one more.
-    """
+    """Take partitions from members that have more than `total` divided evenly. If that leaves a
+    remainder, so many members may keep one more."""
     each, more = divmod(total, len(shares))
     for share in sorted(shares.values(), key=len, reverse=True):
         bonus = more > 0 and len(share) > each
@@ -105,7 +104,7 @@ def _hand_out(
 
 def _even_out(wanted: list[TopicPartition], shares: _Shares, readers: Mapping[str, list[str]]) -> None:
     """Move single partitions between members until no move makes their shares more even. Each move
-    makes the sum of squares of the shares smaller, so there is an end."""
+    makes the sum of squares of the shares smaller, so the moves come to an end."""
     owners = {of: member for member, share in shares.items() for of in share}
     moved = True
     while moved:

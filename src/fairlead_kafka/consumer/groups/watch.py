@@ -31,7 +31,8 @@ class Watch:
         self.next_ns: int | None = None
 
     def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> bool:
-        """Replace the subscription; True if the topics are others now, as far as that is known."""
+        """Replace the subscription; True if other topics are subscribed to now, as far as the
+        metadata tell."""
         before = self.topics
         self._pattern = pattern
         self.topics = tuple(dict.fromkeys(topics)) if pattern is None else None
@@ -42,9 +43,10 @@ class Watch:
         return self.topics is not None and self.topics != before
 
     def shared(self, counts: Mapping[str, int | None] | None) -> None:
-        """Note what this member, the leader, has assigned; None: another leads, and watches.
+        """Note which topics this member, the leader, has assigned partitions of, to notice when
+        they change; None: another member leads, and watches.
 
-        `counts`: partitions of each topic, None for one that is not there.
+        `counts`: the number of partitions of each topic, None for one that does not exist.
         """
         self._counts = None if counts is None else dict(counts)
         if counts is not None and None in counts.values():

@@ -38,7 +38,8 @@ class AcknowledgeType(IntEnum):
 
 
 class Acks(NamedTuple):
-    """Acknowledgements of one delivery: `offsets` ascend, `types` has a type for each."""
+    """Acknowledgements of records of one delivery, all of one partition: `offsets` ascend, `types`
+    has a type for each."""
 
     number: int
     """The delivery's, given by the client class."""
@@ -53,7 +54,7 @@ class Acks(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The partition, as requests name it."""
+        """Topic id and partition number, as requests name the partition."""
         return self.topic_id, self.partition.partition
 
     @property
@@ -62,7 +63,7 @@ class Acks(NamedTuple):
         return bool((self.types == AcknowledgeType.RENEW).any())
 
     def where(self, chosen: Bools) -> Acks:
-        """The acknowledgements of the rows chosen."""
+        """The acknowledgements in the rows where `chosen` (bool[]) is true."""
         return self._replace(offsets=self.offsets[chosen], types=self.types[chosen])
 
 
@@ -74,7 +75,7 @@ class AckResult(NamedTuple):
 
 
 class AckBatch(NamedTuple):
-    """One range of offsets as requests have it; a single type stands for all of them."""
+    """One range of offsets as requests have it; if there is only one type it is that of all."""
 
     first_offset: int
     last_offset: int
@@ -112,7 +113,7 @@ class Acquired(NamedTuple):
 def apart(ranges: Iterable[Acquired]) -> list[Acquired]:
     """Ranges in the order of their offsets, each offset in one of them alone.
 
-    Brokers send them so; one that does not would have records delivered twice at once.
+    (Brokers send them so. Overlapping ranges would have records delivered twice at once.)
     """
     found: list[Acquired] = []
     end = -1

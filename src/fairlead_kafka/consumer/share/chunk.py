@@ -41,7 +41,8 @@ class ShareRecord(NamedTuple):
 
 
 class ShareChunk(NamedTuple):
-    """One partition's part of an answer to ShareFetch; `acquired` is in ascending order of offsets."""
+    """One partition's part of an answer to ShareFetch; `acquired` is in ascending order of
+    offsets."""
 
     partition: TopicPartition
     topic_id: UUID
@@ -55,17 +56,18 @@ class ShareChunk(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The partition, as requests name it."""
+        """Topic id and partition number, as requests name the partition."""
         return self.topic_id, self.partition.partition
 
     @property
     def size(self) -> int:
-        """How many offsets were acquired."""
+        """Number of offsets that were acquired."""
         return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
 class Part(NamedTuple):
-    """Decoded records of a chunk, and which of them were acquired."""
+    """Decoded records of a chunk, which of them were acquired (`wanted`), and the delivery count of
+    each (`counts`)."""
 
     decoded: DecodedRecords
     wanted: Bools
@@ -74,7 +76,8 @@ class Part(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """A chunk's records. `damaged`: acquired offsets whose batches do not decode, and `error` why."""
+    """A chunk's records. `damaged`: acquired offsets whose batches do not decode, and `error`
+    why."""
 
     parts: list[Part]
     damaged: Int64
@@ -82,12 +85,12 @@ class Decoded(NamedTuple):
 
     @property
     def offsets(self) -> Int64:
-        """Offsets of the records that are wanted."""
+        """Offsets of the records that were acquired."""
         found = [part.decoded.offsets[part.wanted] for part in self.parts]
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def records(self, partition: TopicPartition) -> list[ShareRecord]:
-        """The records that are wanted."""
+        """The records that were acquired, as `ShareConsumer.poll` returns them."""
         found: list[ShareRecord] = []
         for decoded, wanted, counts in self.parts:
             fields = zip(fields_of(partition, decoded, 0, decoded.count), counts.tolist(), strict=True)
@@ -107,7 +110,8 @@ def decode_share_chunk(
     only: Int64 | None = None,
     room: Room | None = None,
 ) -> Decoded:
-    """The acquired records of a chunk, with what `columns` need; `only`: those of these offsets.
+    """The acquired records of a chunk, with what `columns` need; `only`: not all, but those at
+    these offsets.
 
     A batch that does not decode spoils no other: it is left out, and its error is returned beside
     the records.
@@ -128,7 +132,8 @@ def decode_share_chunk(
 
 
 def _plain(chunk: ShareChunk, data: memoryview) -> Chunk:
-    """The chunk as one of a consumer that reads on from its first offset."""
+    """A share chunk as a chunk of a consumer that reads on from its first offset, to be decoded
+    alike."""
     start, end = chunk.acquired[0].first, chunk.acquired[-1].last + 1
     return Chunk(chunk.partition, 0, start, end, end, data, chunk.node_id)
 
@@ -167,7 +172,8 @@ def _batch_by_batch(
     check_crcs: bool,
     room: Room | None,
 ) -> Decoded:
-    """Decode each batch by itself; what no sound batch covers is damaged."""
+    """Decode each batch by itself; acquired offsets that no sound batch covers are damaged, for
+    `error`."""
     parts: list[Part] = []
     damaged = np.ones(len(offsets), np.bool_)
     position, size_bytes = 0, len(chunk.data)

@@ -116,7 +116,8 @@ class ShareFetcher:
         return sum(len(chunk.data) for chunk in list(self._chunks))
 
     def acknowledge(self, acks: Iterable[Acks], deadline_ns: int) -> None:
-        """Send acknowledgements as soon as their brokers can be asked; see `outcomes`."""
+        """Send acknowledgements as soon as their brokers can be asked, until `deadline_ns`
+        (monotonic). `outcomes` gets what becomes of them."""
         for each in acks:
             if not len(each.offsets):
                 continue
@@ -130,7 +131,7 @@ class ShareFetcher:
                 self._overtake(session, chunk)
 
     def take(self, max_records: int) -> list[ShareChunk]:
-        """Chunks that wait, oldest first, until they have `max_records` offsets."""
+        """Take the oldest chunks that wait, until they have `max_records` offsets."""
         taken: list[ShareChunk] = []
         count = 0
         while self._chunks and count < max_records:
@@ -143,18 +144,19 @@ class ShareFetcher:
         return taken
 
     def give_back(self) -> list[ShareChunk]:
-        """Everything that waits, for an owner that wants none of it any more."""
+        """Take all chunks that wait, to be released: the owner wants no more of them."""
         chunks, self._chunks = list(self._chunks), deque()
         return chunks
 
     def advance(self, assigned: Mapping[Place, TopicPartition], version: int) -> None:
-        """Send what can be sent; `version` grows when `assigned` changes."""
+        """Send the requests that can be sent. `assigned`: the partitions to read; `version` grows
+        when it changes."""
         self._regroup(assigned, version)
         self._expire()
         for node_id in self._by_node:
             if node_id not in self._sessions and self.max_records:
                 self._sessions[node_id] = ShareSession(node_id, self._number())
-        # Who was asked for records last comes last: with record_limit one broker is asked at a time.
+        # The broker asked for records last comes last: with record_limit one is asked at a time.
         for session in sorted(self._sessions.values(), key=lambda session: session.fetch_number):
             if not session.busy:
                 self._attend(session)
@@ -170,7 +172,8 @@ class ShareFetcher:
                 self.outcomes.complete(each.acks, error)
 
     def deadline_ns(self) -> int | None:
-        """Monotonic time at which the next back-off, or the patience with acknowledgements, ends."""
+        """Monotonic time, ns, at which the next back-off ends or the next acknowledgement's time is
+        up; None: there is neither."""
         times = [
             session.retry_at_ns
             for session in self._sessions.values()
@@ -227,7 +230,7 @@ class ShareFetcher:
     # Sending
 
     def _attend(self, session: ShareSession) -> None:
-        """Send the request that is due to an idle broker, if one is."""
+        """Send the request that is due to a broker without a request under way, if one is."""
         wanted = self._by_node.get(session.node_id, {}) if self._fetches(session) else {}
         ends = self.closing and not session.over
         if ends and not session.opened:
@@ -321,7 +324,7 @@ class ShareFetcher:
     # Answers
 
     def _usable(self, session: ShareSession, answer: _Answer | None, error: Exception | None) -> bool:
-        """Note what an answer says of all; False if it ended the session."""
+        """Note what an answer says of all partitions; False if it ended the session."""
         if answer is None or answer.error_code:
             self._failed(session, ErrorCode.NONE if answer is None else answer.error_code, error)
             return False
@@ -401,7 +404,8 @@ class ShareFetcher:
             self.errors.append(reason)
 
     def _complete_acks(self, session: ShareSession, ack_answers: Mapping[Place, _AckAnswer]) -> bool:
-        """Complete acknowledgements by an answer; False if some are to be sent again later."""
+        """Complete the acknowledgements that a request carried, by its answer; False if some are to
+        be sent again later."""
         again = False
         for each in session.answered():
             left_out = _AckAnswer(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer left it out")
@@ -423,7 +427,8 @@ class ShareFetcher:
         where: tuple[UUID, TopicPartition],
         row: ShareFetchResponse.PartitionData,
     ) -> bool:
-        """Keep what was acquired of a partition; False if there is an error to wait out."""
+        """Keep the records acquired of one partition, by `row` of an answer; False if it has an
+        error after which the broker is to be left alone for a while."""
         topic_id, partition = where
         if row.error_code:
             self._moved(partition, row.error_code, row.current_leader)
@@ -450,7 +455,8 @@ class ShareFetcher:
         return True
 
     def _overtake(self, session: ShareSession, chunk: ShareChunk) -> None:
-        """Fail acknowledgements of records that came again, since their locks had ended."""
+        """Fail acknowledgements, not sent yet, of records that came again in `chunk`: their locks
+        had ended."""
         for acks in session.overtake(chunk):
             late = f"acknowledging {acks.partition}: the lock had ended, and the records came again"
             self.outcomes.complete(acks, BrokerError(ErrorCode.INVALID_RECORD_STATE, late))
@@ -466,7 +472,8 @@ class ShareFetcher:
     # Inside
 
     def _restart(self, session: ShareSession, reason: Exception) -> None:
-        """Forget a broker's session: it has freed, or will free, all that it acquired for us."""
+        """Forget the session with a broker, which has released, or will release, all records
+        acquired in it. Acknowledgements in it fail with `reason`."""
         for each in session.restart(self._number()):
             self.outcomes.complete(each.acks, reason)
         self._chunks = deque(chunk for chunk in self._chunks if chunk.node_id != session.node_id)
@@ -476,7 +483,7 @@ class ShareFetcher:
         return BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND, text)
 
     def _expire(self) -> None:
-        """Give up acknowledgements whose time is up."""
+        """Fail acknowledgements whose time is up."""
         for session in self._sessions.values():
             late = [each for each in session.waiting if self.now_ns >= each.deadline_ns]
             if late:
@@ -487,6 +494,7 @@ class ShareFetcher:
                     self.outcomes.complete(each.acks, TimedOut(text))
 
     def _rest(self, session: ShareSession) -> None:
-        """Leave a broker alone for a while: longer with each failure in a row."""
+        """Send nothing to a broker until its back-off ends, which grows with each failure in a
+        row."""
         session.retry_at_ns = self.now_ns + self._backoff.wait_ns(session.failures, self._rng)
         session.failures += 1

@@ -30,7 +30,8 @@ from fairlead_kafka.records.arrays import Int64
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """The records of one chunk that were returned: the type of each acquired offset."""
+    """The records of one chunk that a poll returned, with the acknowledgement type of each acquired
+    offset."""
 
     chunk: ShareChunk
     offsets: Int64
@@ -41,7 +42,7 @@ class Delivery:
     """How many are undecided."""
 
     def find(self, offset: int) -> int:
-        """The row of an offset; -1 if it is not one of these."""
+        """The row of an offset; -1 if this delivery does not have it."""
         row = int(np.searchsorted(self.offsets, offset))
         return row if row < len(self.offsets) and self.offsets[row] == offset else -1
 
@@ -51,7 +52,7 @@ class Delivery:
         self.types[rows] = types
 
     def decide_rest(self, chosen: AcknowledgeType) -> None:
-        """Acknowledge all that is undecided."""
+        """Acknowledge all undecided records by the type `chosen`."""
         self.types[self.types == UNDECIDED] = chosen
         self.left = 0
 
@@ -70,7 +71,7 @@ class InFlight:
 
     @property
     def undecided(self) -> int:
-        """How many records are not acknowledged."""
+        """Number of records that are not acknowledged."""
         return sum(delivery.left for delivery in self._deliveries)
 
     @property
@@ -83,8 +84,8 @@ class InFlight:
         return list(dict.fromkeys(partition for partition, _ in self._incomplete.values()))
 
     def add(self, chunk: ShareChunk, decoded: Decoded) -> Delivery:
-        """Note that the records of a chunk are returned. Gaps, and what does not decode, are
-        acknowledged."""
+        """Note that the records of a chunk are returned. Offsets without a record, and records that
+        do not decode, are acknowledged at once."""
         offsets = offsets_of(chunk.acquired)
         types = np.full(len(offsets), GAP, np.int8)
         found = decoded.offsets
@@ -98,13 +99,13 @@ class InFlight:
         return delivery
 
     def release(self, chunks: Iterable[ShareChunk]) -> None:
-        """Release all of some chunks, of which nothing was returned."""
+        """Release all records of some chunks, none of which a poll returned."""
         for chunk in chunks:
             offsets = offsets_of(chunk.acquired)
             self._keep(chunk, offsets, np.full(len(offsets), AcknowledgeType.RELEASE, np.int8))
 
     def decide_rest(self, chosen: AcknowledgeType) -> None:
-        """Acknowledge all that is undecided."""
+        """Acknowledge all undecided records by the type `chosen`."""
         for delivery in self._deliveries:
             delivery.decide_rest(chosen)
 
@@ -164,7 +165,8 @@ class InFlight:
         return Acks(number, chunk.partition, chunk.topic_id, chunk.node_id, chunk.session, offsets, types)
 
     def complete(self, results: Iterable[AckResult]) -> None:
-        """Take note of outcomes; records whose locks were renewed come again."""
+        """Note the outcomes of acknowledgements; records whose locks were renewed are to be
+        returned again."""
         for acks, error in results:
             partition, left = self._incomplete.pop(acks.number, (acks.partition, 0))
             if left > len(acks.offsets):
@@ -191,7 +193,7 @@ class InFlight:
 
 
 def not_in_flight(partition: TopicPartition, offset: int) -> UsageError:
-    """The error for a record that cannot be acknowledged."""
+    """The error for acknowledging a record that is not in flight."""
     return UsageError(
         f"the record at offset {offset} of {partition} cannot be acknowledged: the last poll did not return "
         "it, or its acknowledgement was sent"

@@ -68,7 +68,8 @@ class ShareConsumerMachine:
             self.recorder.whole,
         )
         self.client_metrics: Callable[[int], ShareConsumerMetrics] | None = None
-        """Set by the client class: gives `metrics` with its own counters, for those that are pushed."""
+        """Set by the client class: gives `metrics` with its own counters, for those that are
+        pushed."""
         self._network.pushing.report = self._report
         self._labels = labels_of(settings)
         self._talkers: tuple[Network | ShareMembership, ...] = (self._network, self._group)
@@ -102,7 +103,7 @@ class ShareConsumerMachine:
         self._handlers.add(Shut, self._shut)
 
     def receive(self, event: Event) -> None:
-        """Queue `event`."""
+        """Queue `event` for the next step."""
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
@@ -226,7 +227,7 @@ class ShareConsumerMachine:
             self._answer(operation.completion)
 
     def _release(self, chunks: Sequence[ShareChunk]) -> None:
-        """Free records that no poll will take."""
+        """Release the records of `chunks`, which no poll will take."""
         acks = []
         for chunk in chunks:
             offsets = offsets_of(chunk.acquired)
@@ -268,8 +269,8 @@ class ShareConsumerMachine:
         self._network.stir()
 
     def _end(self) -> None:
-        """Go on closing: once the sessions are over, leave the group; then close the connections, if the
-        last push of metrics is answered or its time over."""
+        """Go on closing: once the sessions are over, leave the group; then close the connections,
+        if the last push of metrics is answered or its time over."""
         if self._shutting is None:
             return
         late = self._now_ns >= self._shut_by_ns
@@ -297,8 +298,8 @@ class ShareConsumerMachine:
     # Answers
 
     def _fail_refused(self) -> None:
-        """Fail polls that wait if a broker refuses this client. A later poll sees the outcome of a
-        later attempt."""
+        """Fail polls that wait if a broker refuses this client (AuthenticationFailed). A later poll
+        gets the outcome of a later attempt."""
         for _, error in (*self._network.take_refusals(), *self._group.take_refusals()):
             for take in self._takes:
                 self._answer(take.completion, error=error)

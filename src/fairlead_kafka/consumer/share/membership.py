@@ -100,7 +100,7 @@ class ShareMembership:
         return self.state is not ShareState.UNSUBSCRIBED
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics from now on."""
+        """Subscribe to these topics instead of the present ones."""
         self.topics = tuple(dict.fromkeys(topics))
         self._start("looking for topics", find_topics(self._absent, self.topics), self._found)
         if self.state in (ShareState.UNSUBSCRIBED, ShareState.FATAL):
@@ -132,7 +132,8 @@ class ShareMembership:
         self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """Work on answers, and send a heartbeat if one is due."""
+        """Work on answers, and send a heartbeat if one is due. `now_ns` is monotonic, `wall_ms`
+        milliseconds since 1970."""
         self._network.advance(now_ns, wall_ms)
         self._scripts.advance(now_ns)
         if self.state in BEATING and now_ns >= self._silent_at_ns():

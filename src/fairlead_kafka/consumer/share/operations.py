@@ -28,18 +28,17 @@ class Unsubscribe(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Chunks of records acquired, and outcomes of acknowledgements since the last answer."""
+    """Answer to `Take`: chunks of records acquired, and outcomes of acknowledgements since the last
+    one."""
 
     chunks: Sequence[ShareChunk]
     results: Sequence[AckResult]
 
 
 class Take(NamedTuple):
-    """Acknowledge, and take what is acquired, as soon as there is anything.
-
-    Chunks until they have `max_records` offsets. Answer: Taken, without chunks if `deadline_ns`
-    passed. Acknowledgements are tried until `acks_deadline_ns`.
-    """
+    """Operation: send acknowledgements, and take acquired chunks as soon as there are any, until
+    they have `max_records` offsets. Answer: Taken, without chunks if `deadline_ns` passed.
+    Acknowledgements are tried until `acks_deadline_ns`."""
 
     completion: Completion[Taken]
     deadline_ns: int
@@ -49,8 +48,9 @@ class Take(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """Acknowledge. Answer: list[AckResult], of these and of earlier ones, once all have an outcome
-    or `deadline_ns` has passed; None: at once, without any, and a later answer has them.
+    """Operation: send acknowledgements. Answer: list[AckResult], of these and of earlier ones, once
+    all have an outcome or `deadline_ns` has passed; `deadline_ns` None: an empty answer at once,
+    and a later operation's answer has the outcomes.
 
     Acknowledgements are tried until `acks_deadline_ns`.
     """
@@ -62,16 +62,15 @@ class Acknowledge(NamedTuple):
 
 
 class GetLockTimeout(NamedTuple):
-    """Get how long brokers lock what they deliver. Answer: ms; None: not known yet."""
+    """Operation: get for how long brokers lock the records that they deliver. Answer: milliseconds;
+    None: not known yet."""
 
     completion: Completion[int | None]
 
 
 class Shut(NamedTuple):
-    """Acknowledge, release all else that was acquired, leave the group and close connections.
-
-    Answer: list[AckResult].
-    """
+    """Operation: send acknowledgements, release all other records, leave the group and close
+    connections. Answer: list[AckResult]."""
 
     completion: Completion[list[AckResult]]
     acks: Sequence[Acks] = ()

@@ -10,7 +10,7 @@ from fairlead_kafka.consumer.share.metrics import ShareMeter
 class Outcomes:
     """Counts offsets whose outcome is open, and keeps the outcomes that nobody has taken.
 
-    They are bounded by what is asked: each call of the client class takes all there are.
+    (Their number is bounded: each call of the client class takes all there are.)
     """
 
     def __init__(self, meter: ShareMeter) -> None:
@@ -25,7 +25,7 @@ class Outcomes:
         self._meter.acks_asked += len(acks.offsets)
 
     def complete(self, acks: Acks, error: Exception | None) -> None:
-        """Note the outcome: `error`, or None if the broker has them."""
+        """Note the outcome of acknowledgements: `error`, or None if the broker has them."""
         count = len(acks.offsets)
         self.open -= count
         if error is not None:
@@ -38,5 +38,6 @@ class Outcomes:
         return results
 
     def check(self, kept: int) -> None:
-        """Raise CheckFailed unless `kept` offsets wait, or are under way."""
+        """Raise CheckFailed unless `kept` offsets, which wait or are under way, are all whose
+        outcome is open."""
         same("offsets without an outcome", self.open, kept)

@@ -66,7 +66,7 @@ class ShareSession:
         return self.epoch != OPENING_EPOCH
 
     def send(self) -> list[Acks]:
-        """Note that what waits is under way, and return it."""
+        """Note that the acknowledgements that wait are being sent now, and return them."""
         self.sent, self.waiting = self.waiting, []
         return [each.acks for each in self.sent]
 
@@ -77,18 +77,16 @@ class ShareSession:
         return sent
 
     def restart(self, number: int) -> list[Waiting]:
-        """Forget the broker's session, and return the acknowledgements that are worth nothing
-        without it."""
+        """Begin a new session, of `number`, and return the acknowledgements that the end of the old
+        one made void."""
         lost = [*self.sent, *self.waiting]
         self.sent, self.waiting, self.known = [], [], {}
         self.number, self.epoch = number, OPENING_EPOCH
         return lost
 
     def overtake(self, chunk: ShareChunk) -> list[Acks]:
-        """Take back acknowledgements of records that were acquired again since.
-
-        Their locks had ended, and what they say is not about the new delivery.
-        """
+        """Take back acknowledgements, not sent yet, of records that were acquired again in `chunk`.
+        Their locks had ended, and the acknowledgements are not about the new delivery."""
         kept: list[Waiting] = []
         taken: list[Acks] = []
         for each in self.waiting:

@@ -48,7 +48,7 @@ def share_table(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> pa
 
 def decisions_of(table: pa.Table, column: str) -> Iterator[tuple[TopicPartition, Int64, Int8]]:
     """Acknowledgements of a table's rows: (partition, offsets, types), without rows where the
-    column is null. UsageError if columns are missing, or one holds anything else."""
+    column is null. UsageError if a column is missing or has values of another type."""
     missing = [name for name in (*_PLACE, column) if name not in table.column_names]
     if missing:
         raise UsageError(

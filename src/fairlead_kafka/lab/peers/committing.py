@@ -1,5 +1,5 @@
-"""Commits transactions, once for each client: `python committing.py JSON`. Run as a file: nothing of
-ours is loaded before.
+"""Commits transactions, once for each client: `python committing.py JSON`. Run as a file: nothing
+of ours is loaded before.
 
 It imports its client, and makes transactions one after the other, each with so many records to each
 partition. That is `cold` until `transactions` of them are committed, the first by itself. It goes
@@ -41,7 +41,7 @@ class Job(TypedDict):
 
 
 class Committing:
-    """The job of a program, and how far it has come."""
+    """A program's job, its marks, and how many transactions it has committed."""
 
     def __init__(self, job: Job) -> None:
         self.bootstrap_servers = job["bootstrap_servers"]
@@ -58,15 +58,15 @@ class Committing:
 
     @property
     def config(self) -> dict[str, str]:
-        """Configs, by Kafka's names."""
+        """Configs of the producer, by Kafka's names."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "transactional.id": f"{TRANSACTIONAL_ID}-{self.topic}",
         }
 
     def goes_on(self, commit_s: float) -> bool:
-        """Note that a transaction was committed in so many seconds. Returns whether another is to be
-        made."""
+        """Note that a transaction was committed, which took `commit_s` seconds. True if another one
+        is to be made."""
         now_s = time.monotonic()
         self._done += 1
         if self._done == 1:
@@ -108,7 +108,7 @@ def follow(
     send: Callable[[], object],
     commit: Callable[[], object],
 ) -> None:
-    """Make transactions as long as there is to be another."""
+    """Begin, send and commit transactions until `goes_on` says that it is enough."""
     while True:
         begin()
         send()
@@ -119,7 +119,7 @@ def follow(
 
 
 def fairlead_send(committing: Committing) -> None:
-    """Send record by record."""
+    """Commit transactions of our producer's `send`, record by record."""
     from fairlead_kafka import Producer
 
     with Producer(committing.config) as producer:
@@ -134,7 +134,7 @@ def fairlead_send(committing: Committing) -> None:
 
 
 def fairlead_send_table(committing: Committing) -> None:
-    """Send a table that names the partitions."""
+    """Commit transactions of our producer's `send_table`, with tables that name the partitions."""
     import pyarrow as pa
 
     from fairlead_kafka import Producer
@@ -155,7 +155,7 @@ def fairlead_send_table(committing: Committing) -> None:
 
 
 def confluent_kafka(committing: Committing) -> None:
-    """Send by librdkafka's producer."""
+    """Commit transactions of librdkafka's producer."""
     from confluent_kafka import Producer
 
     producer = Producer(committing.config)
@@ -171,7 +171,7 @@ def confluent_kafka(committing: Committing) -> None:
 
 
 def kafka_python(committing: Committing) -> None:
-    """Send by KafkaProducer.send."""
+    """Commit transactions of kafka-python's `KafkaProducer.send`."""
     from kafka import KafkaProducer
 
     producer = KafkaProducer(
@@ -191,7 +191,7 @@ def kafka_python(committing: Committing) -> None:
 
 
 def aiokafka(committing: Committing) -> None:
-    """Send by AIOKafkaProducer.send."""
+    """Commit transactions of `AIOKafkaProducer.send`."""
     import asyncio
 
     from aiokafka import AIOKafkaProducer

@@ -27,8 +27,8 @@ class DeathFields(TypedDict):
 
 
 class Spec(TypedDict):
-    """One life of the query: the one argument of both engines, as JSON. `batch_rows` None: all that
-    is there is one batch."""
+    """One life of the query: the one argument of both engines, as JSON. `batch_rows` None: all rows
+    that are there are one batch."""
 
     client: dict[str, str]
     source: str
@@ -43,10 +43,8 @@ class Spec(TypedDict):
 
 @dataclass(frozen=True)
 class Death:
-    """A kill at `step`, when processes have passed it `passed` times in this life of the job.
-
-    A task (`alone`) kills itself; a driver waits to be killed.
-    """
+    """A kill at `step`, once processes have passed that step `passed` times in this life of the
+    job. A task (`alone`) kills itself; a driver stops there, to be killed."""
 
     folder: str
     step: str
@@ -54,7 +52,7 @@ class Death:
     alone: bool
 
     def fields(self) -> DeathFields:
-        """The kill as JSON, for a spec."""
+        """This Death as JSON fields, for a spec."""
         return {"folder": self.folder, "step": self.step, "passed": self.passed, "alone": self.alone}
 
     def reached(self, step: str) -> None:

@@ -41,7 +41,8 @@ task = import_module("fairlead_kafka.spark.exactly_once.task")
 
 
 class Engine:
-    """One life of one query."""
+    """One life of a query: reads its input batch by batch, and writes each exactly once, with tasks
+    as Spark has them."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -99,7 +100,8 @@ class Engine:
         draft.rename(place)
 
     def _run_task(self, batch: int, numbers: range) -> object:
-        """Run a task; the message of the attempt that ended first, None if all died."""
+        """Run a task, in several attempts; returns the message of the attempt that ended first,
+        None if all died."""
         for _ in range(ATTEMPTS_MAX):
             attempts = [
                 self._start(self._write, batch, numbers)

@@ -21,13 +21,13 @@ FORMAT = "fairlead-dying"
 
 
 class _Optioned(Protocol):
-    """A data source, as far as it is looked at here."""
+    """The part of a data source that is used here: its options."""
 
     options: Mapping[str, str]
 
 
 class _WriteOptions(Protocol):
-    """Parsed options of a write, as far as they are looked at here."""
+    """The part of a write's parsed options that is used here."""
 
     client: Mapping[str, str]
     exactly_once: object
@@ -51,7 +51,7 @@ def dying_source() -> type:
 
 
 def dying_writer(options: _WriteOptions, deaths: Sequence[Death]) -> object:
-    """The writer of `fairlead-dying`."""
+    """The writer of the data source `fairlead-dying`, which dies where `deaths` say."""
     base = import_module("fairlead_kafka.spark.exactly_once.writers").ExactlyOnceStreamWriter
     driver = import_module("fairlead_kafka.spark.exactly_once.driver")
 

@@ -49,7 +49,7 @@ class Job(TypedDict):
 
 
 class Program:
-    """A program's task, and the times at which it reached its marks."""
+    """A program's task, and seconds and CPU seconds at which it reached its marks."""
 
     def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -71,10 +71,8 @@ class Program:
         return (different * (self.records // len(different) + 1))[: self.records]
 
     def done(self, counted: int) -> int:
-        """Note that all is sent or read, and the memory; the client is still open.
-
-        Returns `counted`.
-        """
+        """Note that all records are sent or read, and the memory in use; the client is still open.
+        Returns `counted`."""
         self.mark("done")
         with open("/proc/self/statm", encoding="ascii") as statm:
             self.marks["rss_mb"] = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

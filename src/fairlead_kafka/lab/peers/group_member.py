@@ -21,7 +21,7 @@ POLL_S = 0.1
 
 
 class Task(NamedTuple):
-    """Argument of the program."""
+    """The program's argument: the system to read by, the topic, and the configs."""
 
     system: str
     topic: str
@@ -50,7 +50,7 @@ def report(rows: Iterable[tuple[int, int, int]]) -> None:
 
 
 def read_ours(task: Task) -> None:
-    """Read with our consumer."""
+    """Read with our consumer, and report each poll, until SIGTERM."""
     with fairlead_kafka.Consumer(task.config) as consumer:
         consumer.subscribe([task.topic])
         while True:
@@ -59,7 +59,7 @@ def read_ours(task: Task) -> None:
 
 
 def read_confluent(task: Task) -> None:
-    """Read with librdkafka's."""
+    """Read with librdkafka's consumer, and report each poll, until SIGTERM."""
     import confluent_kafka
 
     consumer = confluent_kafka.Consumer(dict(task.config))

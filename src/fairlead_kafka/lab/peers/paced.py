@@ -55,7 +55,7 @@ class Task:
 
 
 class Run:
-    """One run under way: the value to send, the journal, CPU seconds."""
+    """One run of a client under a paced load: the value to send, the journal, CPU seconds."""
 
     def __init__(self, task: Task) -> None:
         self.task = task

@@ -15,9 +15,8 @@ STATISTICS_MS = 200
 
 
 def paced_confluent_kafka(run: Run) -> None:
-    """Send by `produce` with a callback per record, served by a thread that polls; requests are
-    from librdkafka's statistics, all brokers.
-    """
+    """Send by `produce` with a callback per record, served by a thread that polls; the number of
+    requests is from librdkafka's statistics, over all brokers."""
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
     transmitted: dict[str, int] = {}

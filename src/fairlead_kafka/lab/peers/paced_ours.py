@@ -11,9 +11,8 @@ from fairlead_kafka.lab.peers.paced import Run
 
 
 def paced_fairlead(run: Run) -> None:
-    """Send by `Producer.send`; requests are those of all kinds, as Kafka's request-total counts
-    them.
-    """
+    """Send by `Producer.send`; the number of requests counts all kinds, as Kafka's request-total
+    does."""
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
 

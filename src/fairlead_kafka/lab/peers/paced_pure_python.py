@@ -1,4 +1,5 @@
-"""kafka-python and aiokafka under a paced load; neither tells its requests in a way that compares."""
+"""kafka-python and aiokafka under a paced load; neither tells its requests in a way that
+compares."""
 
 from __future__ import annotations
 

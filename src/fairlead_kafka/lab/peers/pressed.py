@@ -78,7 +78,7 @@ class Task:
 
 
 class Phase:
-    """Acknowledgements and failures in one phase."""
+    """Counts of acknowledgements and failures in one phase."""
 
     def __init__(self, partitions: int) -> None:
         self.acked = [0] * partitions
@@ -99,8 +99,8 @@ class Phase:
 
 
 class Run:
-    """One run under way. The client calls `begin` when it is connected, then `acked` and `fail`
-    from any thread."""
+    """One run of a client that sends as fast as it can, or at a rate, while a broker fails. The
+    client calls `begin` when it is connected, then `acked` and `fail` from any thread."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -142,7 +142,7 @@ class Run:
         self.first_error = self.first_error or str(error)
 
     def begin(self) -> None:
-        """Note that the client is connected and warm, and start the clock."""
+        """Note that the client is connected and warm, and start the phases' clock."""
         gc.collect()
         gc.freeze()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -165,7 +165,7 @@ class Run:
         os._exit(0)  # a blocked client would take minutes to give up
 
     def _enter(self, seconds: float) -> tuple[Phase, float]:
-        """Begin a phase and wait until it is over. Returns it and its real duration, s."""
+        """Begin a phase and wait for its end. Returns it, and its real duration in seconds."""
         self.phase = phase = Phase(self.task.partitions)
         started_s = time.perf_counter()
         time.sleep(seconds)

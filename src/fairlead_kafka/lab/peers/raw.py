@@ -62,7 +62,7 @@ class Raw:
             self._socket.sendall(next(self._requests))
 
     def complete(self) -> int:
-        """Wait for all answers. Returns how many records were acknowledged."""
+        """Wait for all answers. Returns how many records were acknowledged so far."""
         for _ in range(IN_FLIGHT):
             self._window.acquire()
         self._window.release(IN_FLIGHT)

@@ -52,7 +52,7 @@ class Job(TypedDict):
 
 
 class Reading:
-    """Progress of a program that reads, and what it is to do next."""
+    """The job of a program that reads, its progress, and what it is to do next."""
 
     def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -305,9 +305,8 @@ def kafka_python(reading: Reading) -> None:
 
 
 def raw(reading: Reading) -> None:
-    """Fetch from one broker over two connections, each with half of the partitions; only headers of
-    batches are read.
-    """
+    """Fetch without a client, from one broker over two connections, each for half of the
+    partitions; only headers of batches are read."""
     import socket
     import ssl
 

@@ -41,7 +41,8 @@ AWAITED = 20_000
 """Futures that are awaited together, where every record has one: no program keeps a million."""
 _FIRST = 100_000
 _PIECE = 100_000
-"""Records that are submitted between two looks at the clock; fewer if fewer are asked for in all."""
+"""Records that are submitted between two looks at the clock; fewer if fewer are asked for in
+all."""
 KEPT = 1_000_000  # handles, at once
 
 Plan = Generator[int, int, None]
@@ -64,7 +65,7 @@ class Job(TypedDict):
 
 
 class Sending:
-    """Values and keys of a program that sends, and its progress."""
+    """The values and keys that a program sends, and its progress."""
 
     def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -93,7 +94,8 @@ class Sending:
         return islice(self._pairs, count)
 
     def plan(self) -> Plan:
-        """Steps: how many records to send, or COMPLETE, answered by the number acknowledged."""
+        """The steps of the program: how many records to send next, or COMPLETE, to which the caller
+        sends the number acknowledged."""
         records, started_s = self._job["records"], self._job["started_s"]
         begun_s, cpu_s = time.monotonic(), time.process_time()
         first, piece = min(_FIRST, records), min(_PIECE, records)
@@ -195,12 +197,13 @@ def _one_by_one(
 
 
 def fairlead_send(sending: Sending) -> None:
-    """Send and keep nothing of a record; the producer's counters tell what was acknowledged."""
+    """Send by our producer's `send` and keep nothing of a record; the producer's counters give the
+    number acknowledged."""
     _fairlead(sending, _one_by_one(sending))
 
 
 def fairlead_send_callbacks(sending: Sending) -> None:
-    """Send each record with a delivery callback."""
+    """Send each record by our producer's `send`, with a delivery callback."""
     acked = 0
 
     def delivered(_: object, error: Exception | None) -> None:
@@ -212,7 +215,8 @@ def fairlead_send_callbacks(sending: Sending) -> None:
 
 
 def fairlead_send_handles(sending: Sending) -> None:
-    """Keep every handle, up to a million, and look at it when its record is acknowledged."""
+    """Send by our producer's `send`; keep every handle, up to a million, and look at each once its
+    record is acknowledged."""
     handles: list[Ack] = []
     acked: int = 0
 
@@ -236,7 +240,7 @@ def fairlead_send_handles(sending: Sending) -> None:
 
 
 def fairlead_send_table(sending: Sending) -> None:
-    """Send tables of 100,000 rows, or 10 MB."""
+    """Send by our producer's `send_table`: tables of 100,000 rows, or 10 MB."""
     import pyarrow as pa
 
     with pa.memory_map(sending.file + ".arrow") as source:
@@ -250,7 +254,7 @@ def fairlead_send_table(sending: Sending) -> None:
 
 
 def fairlead_async(sending: Sending) -> None:
-    """`await send` for each record, from one event loop."""
+    """Send by our AsyncProducer: `await send` for each record, from one event loop."""
     import asyncio
 
     from fairlead_kafka import AsyncProducer
@@ -274,7 +278,7 @@ def fairlead_async(sending: Sending) -> None:
 async def _with_futures(
     sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[object]]]
 ) -> None:
-    """Await every future, AWAITED of them together."""
+    """Send each record by `send_one`, and await its future, AWAITED of them together."""
     import asyncio
 
     acked = 0
@@ -335,12 +339,14 @@ def _confluent(
 
 
 def confluent_produce(sending: Sending) -> None:
-    """Send without callbacks; a record left unsent after a flush was not acknowledged."""
+    """Send by librdkafka's `produce` without callbacks; a record left unsent after a flush was not
+    acknowledged."""
     _confluent(sending)
 
 
 def confluent_produce_callbacks(sending: Sending) -> None:
-    """Send with a delivery callback each: the only way to hear what was acknowledged."""
+    """Send by librdkafka's `produce` with a delivery callback for each record, by which alone it
+    tells what was acknowledged."""
     acked = 0
 
     def delivered(error: object, _: object) -> None:
@@ -352,7 +358,8 @@ def confluent_produce_callbacks(sending: Sending) -> None:
 
 
 def confluent_produce_batch(sending: Sending) -> None:
-    """Lists of 10,000 records; what is left unsent after a flush was not acknowledged."""
+    """Send by librdkafka's `produce_batch`, lists of 10,000 records; records left unsent after a
+    flush were not acknowledged."""
     from confluent_kafka import Producer
 
     producer = Producer(_confluent_config(sending))
@@ -374,7 +381,7 @@ def confluent_produce_batch(sending: Sending) -> None:
 
 
 def confluent_async(sending: Sending) -> None:
-    """Send by AIOProducer."""
+    """Send by confluent-kafka's AIOProducer."""
     import asyncio
 
     from confluent_kafka.aio import AIOProducer
@@ -430,7 +437,7 @@ def aiokafka(sending: Sending) -> None:
 
 
 def raw(sending: Sending) -> None:
-    """Send requests that were built beforehand: shows what a broker lets through."""
+    """Send requests that were built beforehand, without a client: shows how fast the broker is."""
     from fairlead_kafka.lab.peers.raw import Raw
 
     connection = Raw(

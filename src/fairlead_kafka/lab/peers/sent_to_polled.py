@@ -35,7 +35,7 @@ class Job(TypedDict):
 
 
 class Latencies:
-    """Latencies of the records that came."""
+    """Measures latencies of records from being sent to being polled."""
 
     def __init__(self, job: Job) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -47,7 +47,7 @@ class Latencies:
         self._sent = threading.Event()
 
     def pace(self, send: Callable[[bytes], object]) -> None:
-        """Send at RATE until the time is over."""
+        """Call `send` RATE times a second until the time is over."""
         begun_s = self._begun_s = time.monotonic()
         number = 0
         while (now_s := time.monotonic()) < begun_s + self._seconds:
@@ -58,7 +58,7 @@ class Latencies:
         self._sent.set()
 
     def took(self, values: Iterable[bytes | None]) -> None:
-        """Note the latencies of records that came just now."""
+        """Note the latencies of the records with these values, which were polled just now."""
         now_s = time.monotonic()
         for value in values:
             sent_s = _TIME.unpack(value or b"")[0]
@@ -70,7 +70,7 @@ class Latencies:
         return self._sent.is_set() and time.monotonic() > self._begun_s + self._seconds + 1.0
 
     def threads(self, send: Callable[[bytes], object], poll: Callable[[], Iterable[bytes | None]]) -> None:
-        """Send on a thread, poll on this one."""
+        """Send on another thread, and poll on this one, until the time is over."""
         for _ in range(5):
             poll()  # the consumer is there before the first record
         sender = threading.Thread(target=self.pace, args=(send,), daemon=True)

@@ -66,7 +66,7 @@ class Errand:
 
     @property
     def config(self) -> JsonObject:
-        """Configs that every client gets."""
+        """The configs that every client of the soak gets."""
         return {"bootstrap.servers": self.bootstrap_servers, "client.id": f"soak-{self.role}"}
 
     def to_json(self) -> str:
@@ -74,11 +74,9 @@ class Errand:
         return json.dumps(asdict(self))
 
     def due(self, stopping: threading.Event, period_s: float, share: int = 1) -> Iterator[range]:
-        """Numbers that are due, every now and then, until `stopping`; each number stands for
-        `share` records.
-
-        A client that is held up finds all that became due meanwhile.
-        """
+        """Ranges of record numbers that are due, one every `period_s` seconds, until `stopping` is
+        set; each number stands for `share` records. A client that was held up gets all numbers that
+        became due meanwhile."""
         begun_s, sent = time.monotonic(), 0
         while not stopping.wait(period_s if self.rate else 0):
             due = (
@@ -93,7 +91,7 @@ class Errand:
 
 @dataclass
 class Ledger:
-    """Counts of what a client did, from any of its threads."""
+    """Counts what a client of the soak did; may be used from any of its threads."""
 
     tally: Tally = field(default_factory=Tally)
     """Numbers that were acknowledged, or read."""
@@ -124,12 +122,12 @@ class Ledger:
             self._latencies.add(latency_ms, records)
 
     def count(self, name: str, many: int = 1) -> None:
-        """Count `many` more under `name`."""
+        """Add `many` to the count `name`."""
         with self.lock:
             self.counts[name] += many
 
     def failed(self, error: object, many: int = 1) -> None:
-        """Note records that were given up."""
+        """Note `many` records that were given up because of `error`."""
         with self.lock:
             self.counts["failed"] += many
             self.first_error = self.first_error or str(error)

@@ -36,9 +36,8 @@ _COLUMNS = ["topic", "partition", "offset", "timestamp", "key", "value"]
 
 
 class Transactions:
-    """Transactions that were seen, and how much of each; keeps only those of which a part is
-    missing.
-    """
+    """Counts the records read of each transaction; keeps only the transactions of which some are
+    missing."""
 
     def __init__(self) -> None:
         self.aborted_seen = 0
@@ -65,7 +64,7 @@ class Transactions:
 
 
 class Reading:
-    """One reading of the topics, from begin to end."""
+    """One reading of all topics, from their begin to their end."""
 
     def __init__(self, ledger: Ledger | None) -> None:
         self.disorder = 0
@@ -114,9 +113,8 @@ class Reading:
 
 
 def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Read all the time; once nobody writes any more, read to the end, and then once more what is
-    there.
-    """
+    """Read while the producers write; once they have ended, read to the end, then read all topics
+    once more."""
     partitions = [
         TopicPartition(topic, each)
         for topic in (UNKEYED, KEYED, COMPACTED, TRANSACTIONAL)

@@ -190,7 +190,7 @@ def _transaction(producer: Producer, number: int, padding: bytes, ledger: Ledger
 
 
 def _ended(end: Callable[[], None]) -> None:
-    """Commit or abort, for as long as it takes."""
+    """Call `end`, a commit or an abort, again until it does not time out."""
     while True:
         try:
             end()

@@ -94,7 +94,7 @@ def _read(member: Consumer, ledger: Ledger, timeout_s: float) -> int:
 
 
 def _visit(member: Consumer, ledger: Ledger, stopping: threading.Event) -> bool:
-    """Read until some records came; False if none did."""
+    """Read with a member that comes and goes, until some records came; False if none did."""
     until_s = time.monotonic() + VISIT_S
     while not stopping.is_set() and time.monotonic() < until_s:
         if _read(member, ledger, 0.2):
@@ -160,7 +160,8 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
 
 
 def _ends(topic: str, results: pa.Table) -> Iterable[tuple[TopicPartition, int]]:
-    """Partitions that have records, each with its end offset by the acknowledgements."""
+    """Partitions of the topic that have records, each with the offset after the last one
+    acknowledged."""
     partitions, offsets = results["partition"].to_numpy(), results["offset"].to_numpy()
     return [
         (TopicPartition(topic, each), int(offsets[partitions == each].max()) + 1)
@@ -175,9 +176,8 @@ def _all(consumer: Consumer, partition_and_end: tuple[TopicPartition, int]) -> I
 
 
 def _tolerating(codes: Set[int], call: Callable[[], object]) -> None:
-    """Make a call that may fail with `codes` because an earlier request, or its answer, was lost
-    with a broker.
-    """
+    """Make the call `call`, ignoring BrokerErrors with one of `codes`: an earlier attempt
+    succeeded, and its answer was lost with a broker."""
     try:
         call()
     except ItemsFailed as error:

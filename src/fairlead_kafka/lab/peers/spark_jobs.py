@@ -52,7 +52,8 @@ def start(system: str, config: Mapping[str, str], worker_python: str | None = No
 
 
 class Jobs:
-    """The jobs, each a method that returns what is answered besides the seconds it took."""
+    """The jobs that this program does, each a method that returns its answer, without the seconds
+    that it took."""
 
     def __init__(self, session: SparkSession, system: str) -> None:
         self._session = session
@@ -60,9 +61,8 @@ class Jobs:
         self._stream: StreamingQuery | None = None
 
     def digest(self, bootstrap_servers: str, topic: str, options: Mapping[str, str]) -> JsonObject:
-        """Count the rows of a read, and sum checksums of their values, which tells if one of them
-        is another.
-        """
+        """Count the rows of a read, and sum checksums of their values, which shows whether values
+        differ."""
         sums = functions.count("value"), functions.sum(functions.crc32("value"))
         found = self._frame(bootstrap_servers, topic, options).agg(*sums).first()
         return {"rows": found[0], "checksum": found[1]} if found else {}
@@ -70,7 +70,7 @@ class Jobs:
     def read(
         self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str]
     ) -> JsonObject:
-        """Read `columns`, or all if none are named, and drop them."""
+        """Read `columns` of a topic (all, if none are named), and drop the rows."""
         frame = self._frame(bootstrap_servers, topic, options)
         (frame.select(*columns) if columns else frame).write.format("noop").mode("overwrite").save()
         return {}
@@ -114,8 +114,8 @@ class Jobs:
     def stream_begins(
         self, bootstrap_servers: str, topic: str, options: Mapping[str, str], sink: str, checkpoint: str
     ) -> JsonObject:
-        """Start a stream from `topic` to `sink` that takes what is there as soon as the batch
-        before is through."""
+        """Start a stream from `topic` to `sink` whose micro-batches follow each other at once, each
+        with all records that are there."""
         source = self._session.readStream.format(self._format).option(
             "kafka.bootstrap.servers", bootstrap_servers
         )
@@ -161,7 +161,8 @@ class Jobs:
 
 
 def serve(jobs: Jobs, asked: TextIO, answers: TextIO) -> None:
-    """Answer until there are no more jobs."""
+    """Do the jobs that are asked for in `asked`, one a line, and answer each, until there are no
+    more."""
     for line in asked:
         arguments = json.loads(line)
         name = arguments.pop("job")

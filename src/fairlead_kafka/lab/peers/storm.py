@@ -51,7 +51,8 @@ class Errand:
         return json_object(Path(self.settings).read_text())
 
     def numbers(self) -> Iterator[range]:
-        """Numbers of the records that are due, every now and then, until standard input ends."""
+        """Ranges of the numbers of records that are due, one every few milliseconds, until standard
+        input ends."""
         begun_s, sent = time.monotonic(), 0
         while not select.select([sys.stdin], [], [], PERIOD_S)[0]:
             due = int((time.monotonic() - begun_s) * self.rate)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def settings_of(system: str, trust: str | None) -> dict[str, str]:
-    """Configs with which a client trusts the authority of this PEM file; {} without one.
+    """Configs with which the client of `system` trusts the authority in the PEM file `trust`; {}
+    without one.
 
     `system`: its name in experiments.
     """

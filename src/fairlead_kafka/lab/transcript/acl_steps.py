@@ -84,16 +84,15 @@ def filtered(principal: str | None = _WHO, **more: Unpack[_More]) -> Filtered:
 
 
 def make(name: str, *rows: _AclCreation, versions: Iterable[int] = (3,)) -> Step:
-    """A CreateAcls step."""
+    """A CreateAcls step; `rows` are the ACLs."""
     return ask(name, ApiKey.CREATE_ACLS, versions, creations=list(rows))
 
 
 def describe(
     name: str, versions: Iterable[int] = (3,), rows: int | None = None, **wanted: Unpack[_Wanted]
 ) -> Step:
-    """A DescribeAcls step; `rows`: asked again until there are that many ACLs, since brokers hear
-    of them after the controller.
-    """
+    """A DescribeAcls step; `rows`: it is sent again until there are that many ACLs, since brokers
+    hear of ACLs after the controller."""
     step = ask(name, ApiKey.DESCRIBE_ACLS, versions, **filtered(**wanted))
     return step if rows is None else until_acls(step, rows)
 
@@ -108,7 +107,7 @@ def until_acls(step: Step, count: int) -> Step:
 
 
 def delete(name: str, *filters: Filtered, versions: Iterable[int] = (3,)) -> Step:
-    """A DeleteAcls step."""
+    """A DeleteAcls step; `filters` select the ACLs."""
     return ask(
         name,
         ApiKey.DELETE_ACLS,

@@ -12,7 +12,7 @@ _HEADER = struct.Struct(">hhih")
 
 
 def frame(data: bytes) -> bytes:
-    """Bytes with their size before them."""
+    """The bytes `data` with their size (32 bits) before them."""
     return struct.pack(">i", len(data)) + data
 
 

@@ -68,7 +68,7 @@ def topic(
 def create(
     name: str, *topics: Given[_Creatable], versions: Iterable[int] = (7,), validate_only: bool = False
 ) -> Step:
-    """A CreateTopics step; a topic may be a function of `Seen`."""
+    """A CreateTopics step; a topic may be a function that makes it of `Seen`."""
 
     def rows(seen: Seen) -> list[_Creatable]:
         return [given(one, seen) for one in topics]

@@ -48,7 +48,8 @@ _IDENTITIES = (
 
 
 class Symbols:
-    """Names for values that a system makes up: ids in the order in which they are first seen."""
+    """Names for values that each system makes up (ids, times), numbered in the order in which they
+    are first seen, so that two systems can be compared."""
 
     def __init__(self, seen: Seen) -> None:
         self._base_ms = seen.base_ms
@@ -62,7 +63,7 @@ class Symbols:
         return f"{kind} {self._numbers.setdefault((kind, value), next_number)}"
 
     def topic(self, topic_id: UUID) -> str:
-        """A topic id by the topic's name."""
+        """The name of the topic with this id, in place of the id."""
         if topic_id == NO_ID:
             return "no id"
         return f"id of {self._topics[topic_id]}" if topic_id in self._topics else str(topic_id)
@@ -72,7 +73,8 @@ class Symbols:
         return _UUID.sub(lambda found: f"<{self.numbered('uuid', found[0])}>", value)
 
     def time(self, value: int) -> int | str:
-        """A time relative to the transcript's records, if it is one of theirs; else "a time"."""
+        """A time (ms since 1970) relative to the times of the transcript's records, if it is one of
+        those; else "a time"."""
         if value <= 0:
             return value
         return f"base + {value - self._base_ms} ms" if 0 <= value - self._base_ms < 1000 else "a time"
@@ -102,7 +104,8 @@ Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str | i
 
 
 def plain(outcome: Outcome, symbols: Symbols) -> Plain:
-    """An answer as dicts, lists and scalars, made alike."""
+    """An answer as dicts, lists and scalars, with `symbols` for values that each system makes
+    up."""
     return _plain(_mine(outcome.answer) if outcome.step.mine else outcome.answer, "", symbols)
 
 
@@ -165,7 +168,7 @@ def _batches(records: object, symbols: Symbols) -> Plain:
 
 
 def _mine(value: object) -> object:
-    """An answer without rows that the transcript did not make."""
+    """An answer without the rows about things that the transcript did not create."""
     if isinstance(value, Message):
         return Message(**{field: _mine(inner) for field, inner in vars(value).items()})
     if isinstance(value, list):

@@ -41,7 +41,8 @@ class _Beat(TypedDict, total=False):
 
 
 def epoch_of(kept: str) -> Callable[[Seen], int]:
-    """The member epoch that a heartbeat answer told."""
+    """A function that gives the member epoch in the heartbeat answer that was kept under the name
+    `kept`."""
     return lambda seen: int(seen[kept].member_epoch)
 
 
@@ -54,7 +55,7 @@ def beat(
     group: str = GROUP,
     **more: Unpack[_Beat],
 ) -> Step:
-    """A ConsumerGroupHeartbeat step; what is not said is null."""
+    """A ConsumerGroupHeartbeat step; fields that are not given are null."""
     owned = more.get("owned")
 
     def partitions(seen: Seen) -> list[_Owned] | None:
@@ -84,7 +85,7 @@ def beat(
 
 
 def enter(name: str, member: str, keep: str, group: str = GROUP, **more: Unpack[_Beat]) -> Step:
-    """A heartbeat step that joins."""
+    """A ConsumerGroupHeartbeat step by which a member joins."""
     more.setdefault("rebalance_timeout_ms", _MINUTES)
     more.setdefault("topics", [TOPIC])
     more.setdefault("owned", ())
@@ -105,7 +106,7 @@ def describe(name: str, *groups: str, versions: Iterable[int] = (0, 1)) -> Step:
 def commit(
     name: str, member: str, epoch: Given[int], partition: int = 0, version: int = 9, group: str = GROUP
 ) -> Step:
-    """An OffsetCommit step."""
+    """An OffsetCommit step of one partition, by a member at an epoch."""
     row = OffsetCommitRequest.OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=0, committed_leader_epoch=-1, committed_metadata=""
     )
@@ -122,7 +123,7 @@ def commit(
 
 
 def fetch(name: str, member: str | None, epoch: Given[int], group: str = GROUP) -> Step:
-    """An OffsetFetch step."""
+    """An OffsetFetch step, by a member at an epoch."""
 
     def groups(seen: Seen) -> list[OffsetFetchRequest.OffsetFetchRequestGroup]:
         rows = [OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]

@@ -51,12 +51,14 @@ Shares: TypeAlias = Sequence[tuple[str, bytes]]
 
 
 def member_of(kept: str) -> Callable[[Seen], str]:
-    """The member id that a JoinGroup answer gave."""
+    """A function that gives the member id in the JoinGroup answer that was kept under the name
+    `kept`."""
     return lambda seen: str(seen[kept].member_id)
 
 
 def generation_of(kept: str) -> Callable[[Seen], int]:
-    """The generation that a JoinGroup answer told."""
+    """A function that gives the generation in the JoinGroup answer that was kept under the name
+    `kept`."""
     return lambda seen: int(seen[kept].generation_id)
 
 
@@ -102,8 +104,8 @@ def join(
 
 
 class _Sync(TypedDict, total=False):
-    """Arguments of a SyncGroup step beside group, member and versions; a member and a generation
-    that are not its own among it."""
+    """Arguments of a SyncGroup step beside group, member and versions; also a member id and a
+    generation other than the member's own."""
 
     member: str
     generation: int
@@ -120,8 +122,8 @@ def sync(
     shares: Shares = (),
     **more: Unpack[_Sync],
 ) -> Step:
-    """A SyncGroup step of the member that JoinGroup answer `kept` made; `shares`: (kept or member
-    id, assignment)."""
+    """A SyncGroup step of the member that joined by the JoinGroup answer `kept`; `shares`: (kept or
+    member id, assignment)."""
     return request(name, ApiKey.SYNC_GROUP, versions, _sync_fields(group, kept, shares, **more))
 
 
@@ -150,7 +152,7 @@ def heartbeat(
     instance: str | None = None,
     again_on: Iterable[int] = (),
 ) -> Step:
-    """A Heartbeat step."""
+    """A Heartbeat step of the member that joined by the JoinGroup answer `kept`."""
     return ask(
         name,
         ApiKey.HEARTBEAT,
@@ -208,7 +210,8 @@ _FOUND = [
 
 
 def _flow(version: int) -> list[Step]:
-    """A member's life in the versions that go with JoinGroup `version`."""
+    """Steps of a member from join to leave, in the versions of requests that belong to JoinGroup
+    `version`."""
     group, kept = f"{PREFIX}flow-{version}", f"flow-{version}"
     small = min(version, 5)
     first: list[Step] = []

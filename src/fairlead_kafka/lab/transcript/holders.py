@@ -43,7 +43,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Right:
-    """One ACL of a user, for each thing of its own; `name`: on this resource instead."""
+    """A right of a user: an ACL on each of its own resources of a type, or, with `name`, on that
+    resource."""
 
     kind: AclResourceType
     operation: AclOperation
@@ -55,14 +56,15 @@ class Right:
 
 @dataclass(frozen=True)
 class Holder:
-    """A user and its rights, and the names of its own things."""
+    """A user of the secured transcript: its rights, and the names of its own topics, groups and
+    ids."""
 
     user: str
     rights: tuple[Right, ...] = ()
 
     @property
     def prefix(self) -> str:
-        """Prefix of the names of all its own things, and of no other user's."""
+        """Prefix of the names of all the user's own resources, and of no other user's."""
         return f"{PREFIX}{self.user}."
 
     def own(self, name: str = "own") -> str:

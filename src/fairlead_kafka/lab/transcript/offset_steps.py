@@ -209,7 +209,7 @@ _AGAIN = PREFIX + "made-again"
 
 
 def _first_id(seen: Seen) -> UUID:
-    """The id that the topic had at first."""
+    """The id of the topic before it was deleted and made again."""
     found: UUID = seen["made at first"].topics[0].topic_id
     return found
 

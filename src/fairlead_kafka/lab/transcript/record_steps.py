@@ -99,8 +99,8 @@ def produce(
 
 
 def changed(made: Made, *changes: tuple[int, struct.Struct, int], stamp: bool = True) -> Made:
-    """A batch with other numbers in its header: (position, format, value); with its checksum put
-    right."""
+    """A function that makes a batch with other numbers in its header, (position, format, value)
+    each, and a correct checksum."""
 
     def make(seen: Seen) -> bytes:
         data = bytearray(made(seen))
@@ -114,12 +114,12 @@ def changed(made: Made, *changes: tuple[int, struct.Struct, int], stamp: bool = 
 
 
 def cut(made: Made, size_bytes: int) -> Made:
-    """The first bytes of a batch."""
+    """A function that makes the first `size_bytes` bytes of a batch."""
     return lambda seen: made(seen)[:size_bytes]
 
 
 def twice(made: Made) -> Made:
-    """Two batches, where one is allowed."""
+    """A function that makes two batches, where one is allowed."""
     return lambda seen: made(seen) * 2
 
 
@@ -209,7 +209,8 @@ _PRODUCED = [
 
 
 def _numbered(producer: str, sequence: int, *values: bytes, epoch: int | None = None) -> Made:
-    """A batch of an idempotent producer whose id an earlier answer gave."""
+    """A function that makes a batch of the idempotent producer whose id the answer kept as
+    `producer` gave."""
 
     def make(seen: Seen) -> bytes:
         producer_ids = seen[producer]

@@ -189,7 +189,8 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
 def ask_ours(
     steps: tuple[Step, ...], base_ms: int, config: dict[str, str], status: Status = lambda _: None
 ) -> tuple[list[Outcome], Symbols]:
-    """Answers of our cluster of three brokers, and the names for values that it made up."""
+    """Answers of our cluster of three brokers, and the names for values that it made up. `status`
+    is called with progress."""
     status("our cluster is asked")
     with (
         _quietly(),
@@ -242,7 +243,8 @@ def _quietly() -> Iterator[None]:
 
 
 def classify(ours: list[tuple[Outcome, Plain]], theirs: list[Plain], known: list[Explanation]) -> Transcript:
-    """Compare answer by answer. Returns the result."""
+    """Compare the answers of both systems, one by one; `known` are the differences that have an
+    explanation."""
     result = Transcript(requests=len(ours), apis=len({outcome.step.api for outcome, _ in ours}))
     for (outcome, mine), other in zip(ours, theirs, strict=True):
         found = list(differences(mine, other))

@@ -29,11 +29,9 @@ _OF_THE_CLUSTER = ("everything", "blindfolded", "from-elsewhere", "not-from-here
 class Case(NamedTuple):
     """One request of the matrix.
 
-    `make` gives a user's step.
-
-    `kinds`: resource types that its rights may depend on; all users with one right on such a
-    resource are asked. `needs`: users with exactly the rights that it needs; their variants are
-    asked, too.
+    `make(user)` gives a user's step. `kinds`: resource types that the rights for it may depend on;
+    all users with one right on such a resource send it. `needs`: users with exactly the rights that
+    it needs; their variants send it, too.
     """
 
     make: Make
@@ -47,7 +45,7 @@ class Case(NamedTuple):
             yield replace(step, name=f"{step.name}, by {user}", on=user)
 
     def users(self) -> list[str]:
-        """Names of the users that are asked."""
+        """Names of the users that send the request."""
         kinds = self.kinds.split()
         exactly = [user + variant for user in self.needs.split() for variant in ("", DENIED, PREFIXED)]
         singles = [one.user for one in SINGLES if one.user.split("-")[0] in kinds]
@@ -91,13 +89,13 @@ def mine(make: Make) -> Make:
 
 
 def of(thing: str = "own") -> Callable[[Holder], str]:
-    """A function that gives the name of one of the user's own things."""
+    """A function that gives the full name of a user's own resource with the short name `thing`."""
     return lambda holder: holder.own(thing)
 
 
 def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **row: FieldValue) -> Rows:
-    """One row of partition 0 for each topic, with its id if `ids`; without `row` the partition is a
-    bare number."""
+    """A function that makes a row with partition 0 for each topic, with the topic's id if `ids`;
+    without `row` the partition is a bare number."""
 
     def rows(names: list[str], seen: Seen) -> list[Message]:
         parts = [0] if not row else [Message(**row)]
@@ -110,12 +108,12 @@ def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **r
 
 
 def bare(names: list[str], _seen: Seen) -> list[str]:
-    """Names, as they are."""
+    """The names as rows, as they are."""
     return names
 
 
 def named(field: str = "name", **more: FieldValue) -> Rows:
-    """One row for each name."""
+    """A function that makes one row for each name: the name in `field`, and `more` fields."""
     return lambda names, _seen: [Message(**{field: name}, **more) for name in names]
 
 

@@ -90,7 +90,7 @@ CONFIGS: list[Case] = [
 
 
 def _other(holder: Holder) -> str:
-    """Principal to which the user gives rights: one that never asks."""
+    """The principal to which the user gives rights in its requests; it sends none itself."""
     return f"User:friend of {holder.user}"
 
 

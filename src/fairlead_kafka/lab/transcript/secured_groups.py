@@ -74,8 +74,8 @@ def _commit(things: Iterable[str], versions: Iterable[int]) -> Make:
 
 
 def _in_groups(named: bool) -> Rows:
-    """OffsetFetch of two groups, the user's own and the secret one: of the topics named, or of all
-    that the groups have offsets of."""
+    """OffsetFetch of two groups, the user's own and the secret one: of the topics that are `named`,
+    or of all that the groups have offsets of."""
 
     def groups(names: list[str], seen: Seen) -> list[_OffsetFetchRequestGroup]:
         mine = names[0].rpartition(".")[0] + ".own"

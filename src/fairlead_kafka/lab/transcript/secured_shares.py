@@ -26,7 +26,7 @@ def _by_id(names: list[str], seen: Seen) -> list[Message]:
 
 
 def _session(name: str, api: ApiKey, **more: FieldValue) -> Make:
-    """A request of a share session that there is not."""
+    """A function that makes a request in a share session that does not exist."""
     return about(
         name,
         api,
@@ -42,7 +42,7 @@ def _session(name: str, api: ApiKey, **more: FieldValue) -> Make:
 
 
 def _state(name: str, api: ApiKey, versions: Iterable[int] = (0,), **row: FieldValue) -> Case:
-    """A request to the share coordinator, about a topic that there is not."""
+    """The case of a request to the share coordinator, about a topic that does not exist."""
 
     def make(_holder: Holder) -> Step:
         topics = [Message(topic_id=UNKNOWN_ID, partitions=[Message(partition=0, **row)])]

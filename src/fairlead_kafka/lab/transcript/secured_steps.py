@@ -70,7 +70,7 @@ def _given() -> Iterator[Step]:
 
 
 def _made() -> Iterator[Step]:
-    """Steps that create every user's own things."""
+    """Steps that create every user's own topics, groups and ids."""
     names = [SECRET, PUBLIC, *(holder.own() for holder in ASKED.values())]
     yield create("everybody's topics", *(topic(name, 1, retention_ms="-1") for name in names))
     yield appears(*names)

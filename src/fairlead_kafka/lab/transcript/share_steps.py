@@ -1,5 +1,6 @@
-"""Share groups (KIP-932): members that join, acquire, acknowledge, fall behind and leave; offsets that
-are set and deleted; states at the share coordinator; and groups of other kinds by the same name."""
+"""Share groups (KIP-932): members that join, acquire, acknowledge, fall behind and leave; offsets
+that are set and deleted; states at the share coordinator; and groups of other kinds by the same
+name."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def beat(name: str, epoch: Given[int], keep: str | None = None, group: str = GRO
 
 
 def epoch_of(kept: str) -> Callable[[Seen], int]:
-    """The member epoch that a heartbeat answer told."""
+    """A function that gives the member epoch in the heartbeat answer that was kept under the name
+    `kept`."""
     return lambda seen: int(seen[kept].member_epoch)
 
 
@@ -89,7 +91,8 @@ def share_fetch(
     group: str | None = GROUP,
     **more: Body,
 ) -> Step:
-    """A ShareFetch step; `named`: it names the topic."""
+    """A ShareFetch step; `said`: acknowledgements in it; `named`: it names the topic's
+    partition."""
 
     def topics(seen: Seen) -> list[ShareFetchRequest.FetchTopic]:
         number = int(str(more.get("partition", 0)))
@@ -118,7 +121,7 @@ def share_fetch(
 
 
 def acknowledge(name: str, epoch: int, said: Said, version: int = 1, **more: Body) -> Step:
-    """A ShareAcknowledge step."""
+    """A ShareAcknowledge step; `said` are the acknowledgements."""
 
     def topics(seen: Seen) -> list[ShareAcknowledgeRequest.AcknowledgeTopic]:
         row = ShareAcknowledgeRequest.AcknowledgePartition(
@@ -197,7 +200,8 @@ def delete_offsets(name: str, *names: str, group: str = GROUP) -> Step:
 
 
 def state(name: str, api: ApiKey, versions: Iterable[int] = (0,), group: str = STATED, **row: Body) -> Step:
-    """A step that asks the share coordinator about partition 0 of the topic, or another."""
+    """A step that asks the share coordinator about partition 0 of the topic, unless `row` names
+    another."""
     unknown = bool(row.pop("unknown", False))
     fields = {"partition": 0, **row}
 

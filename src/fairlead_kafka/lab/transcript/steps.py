@@ -51,7 +51,7 @@ class Kind(Enum):
 
 @dataclass
 class Seen:
-    """Answers of one system so far, for requests that need them."""
+    """Answers of one system so far, from which later requests take ids and epochs."""
 
     base_ms: int
     """Time of the records, ms since 1970, the same for all systems of a run."""
@@ -66,7 +66,7 @@ class Seen:
         return self.kept[name]
 
     def id(self, topic: str) -> UUID:
-        """Id of a topic, zeros if none was told."""
+        """The id of a topic; all zeros if no answer has told it."""
         return self.ids.get(topic, NO_ID)
 
     def learn(self, answer: object) -> None:
@@ -95,7 +95,7 @@ Body: TypeAlias = "FieldValue | Callable[[Seen], FieldValue]"
 
 
 def given(value: Given[T], seen: Seen) -> T:
-    """The value itself, or what its function gives; the value must not be callable."""
+    """`value`, or, if it is a function, its result for `seen`."""
     found: T = value(seen) if callable(value) else value
     return found
 
@@ -136,7 +136,7 @@ def ask(
     mine: bool = False,
     **fields: Body,
 ) -> Step:
-    """A step that sends and compares."""
+    """A step that sends requests and compares the answers."""
     return request(name, api, versions, fields, on=on, keep=keep, again_on=again_on, mine=mine)
 
 
@@ -151,12 +151,12 @@ def request(
     again_on: Iterable[int] = (),
     mine: bool = False,
 ) -> Step:
-    """A step that sends and compares, its fields given as a mapping."""
+    """A step that sends requests, with the fields of a mapping, and compares the answers."""
     return Step(name, api, tuple(versions), fields, Kind.ASK, on, keep, frozenset(map(int, again_on)), mine)
 
 
 def send(name: str, api: ApiKey, version: int, *, on: str, **fields: Body) -> Step:
-    """A step that sends; `answer` reads."""
+    """A step that sends a request, whose answer a later step, `answer`, reads."""
     return Step(name, api, (version,), fields, Kind.SEND, on)
 
 
@@ -174,12 +174,13 @@ def silent(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", **
 
 
 def raw(name: str, api: ApiKey, data: bytes, *, on: str = "raw") -> Step:
-    """A step that sends bytes; compared is whether the connection ends, or the bytes that come."""
+    """A step that sends bytes, and compares the bytes that come back, or that the connection
+    ends."""
     return Step(name, api, (0,), {}, Kind.RAW, on, raw=data)
 
 
 def build(fields: Mapping[str, Body], seen: Seen) -> Message:
-    """The request's message."""
+    """The request's message, its fields made with `seen`."""
     return Message(**{name: value(seen) if callable(value) else value for name, value in fields.items()})
 
 
@@ -192,7 +193,8 @@ def batch(
     base_sequence: int = -1,
     transactional: bool = False,
 ) -> Callable[[Seen], bytes]:
-    """One record batch as a producer sends it, its records a millisecond apart from `base_ms` on."""
+    """One record batch as a producer sends it, its records a millisecond apart from `base_ms`
+    on."""
 
     def made(seen: Seen) -> bytes:
         keys: list[bytes | None] | None = None if key is None else [key] * len(values)

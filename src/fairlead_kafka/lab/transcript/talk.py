@@ -70,7 +70,7 @@ class _Connection:
         return frame if isinstance(frame, str) else decode_response(api, version, memoryview(frame))
 
     def receive_frame(self) -> bytes | str:
-        """The next frame without its size; in words why there is none."""
+        """The next frame without its size; a text that says why if there is none."""
         try:
             size = self._exactly(4)
             frame = None if size is None else self._exactly(struct.unpack(">i", size)[0])
@@ -128,8 +128,8 @@ class Talk:
         self.seen = Seen(base_ms)
 
     def run(self, steps: Iterable[Step]) -> list[Outcome]:
-        """Take every step; an outcome for each request that was answered, or should have been.
-        OSError if the broker is gone."""
+        """Take every step; returns an outcome for each request that was answered, or should have
+        been. OSError if the broker is gone."""
         outcomes = []
         for step in steps:
             for version in step.versions:

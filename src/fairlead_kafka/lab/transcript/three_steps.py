@@ -21,7 +21,7 @@ _PLACED = [(0, [0, 1, 2]), (1, [1, 2, 0]), (2, [2, 0, 1])]
 
 
 def at(node: int, step: Step, until: Callable[[Message], bool] | None = None) -> Step:
-    """The step, sent to one broker."""
+    """The step `step`, but sent to the broker `node`; `until` as in `Step`."""
     return replace(step, on=str(node), name=f"{step.name}, of broker {node}", until=until)
 
 
@@ -45,9 +45,8 @@ def sees(
 def _in_sync(
     *, leaders: tuple[int, ...], alive: Iterable[int] = NODES
 ) -> Callable[[dict[int, Message]], object]:
-    """Condition: `leaders` lead the partitions, in order, and exactly the living replicas are in
-    sync.
-    """
+    """A condition for answers to Metadata: `leaders` lead the partitions, in order, and exactly the
+    living replicas are in sync."""
     living = set(alive)
 
     def holds(rows: dict[int, Message]) -> bool:

@@ -65,7 +65,8 @@ def init(
 
 
 def _identity(kept: str, epoch: int = 0) -> dict[str, Body]:
-    """Producer id and epoch from a kept InitProducerId answer, the epoch changed by `epoch`."""
+    """Fields with the producer id and epoch of the InitProducerId answer that was kept as `kept`,
+    `epoch` added to the epoch."""
     return {
         "producer_id": lambda seen: seen[kept].producer_id,
         "producer_epoch": lambda seen: seen[kept].producer_epoch + epoch,

@@ -7,15 +7,18 @@ sequence numbers are counted by partition and producer. So the batch is committe
 transactions is, by two phases, with the decision in a log (`docs/concepts/exactly-once.md` argues
 it, and why not otherwise).
 
-    driver    `check_ready`, before the tasks: a write that could not be committed is refused while no transaction is open
+    driver    `check_ready`, before the tasks: a write that could not be committed is refused while
+              no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses,
               leaves it open, returns (transactional id, producer id, epoch) to the driver. An
               attempt that fails aborts its transaction; one that loses or dies leaves it open, and
               nobody commits it
-    driver    `Committer.commit`: 1 shut out older drivers and read the last decision; 2 ask whether every transaction is open and has time
-              left; 3 write the decision: the list of transactions to commit, and what is left over to abort; 4 commit and abort them;
-              5 note that this is done. Before 3 counts, the batch is not committed and is written again; after it, it is committed.
-              Whatever fails before it can count aborts what was prepared: nobody else knows these transactions
+    driver    `Committer.commit`: 1 fence older drivers and read the last decision; 2 check that
+              every transaction is open and has time left; 3 write the decision: the lists of
+              transactions to commit and to abort; 4 commit and abort them; 5 note that this is
+              done. The batch is committed once the decision of step 3 is committed; until then it
+              would be written again. A failure before step 3 aborts the prepared transactions: no
+              other process knows them
     log       `CommitLog`: a compacted topic, the name of the query as key. Written in transactions
               of the driver's own transactional id, so a decision counts or was never made, and a
               driver that takes over knows that the one before can decide nothing more
@@ -34,4 +37,4 @@ as that of the transaction that ended.
 
 Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives
 `task` and `driver` in processes of its own, and kills them at each `TaskStep` and `Step`.
-"""  # noqa: E501
+"""

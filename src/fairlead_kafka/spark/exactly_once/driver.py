@@ -58,12 +58,10 @@ class Step(Enum):
 
 
 class Committer:
-    """Commits and aborts what tasks of `name` have prepared. Every call raises what the client
-    raises, and may be repeated.
-
-    `reached` is told of each step, `at_once` is how many transactions a call ends. `remembers`
-    False: nobody will come back to the name, so what is done is taken out of the log.
-    """
+    """Commits and aborts the transactions that tasks of `name` have prepared. Every call raises
+    what the client raises, and may be repeated. `reached` is called at each step; `at_once` is how
+    many transactions one request ends. `remembers` False: no later call will ask about the name, so
+    decisions that are carried out are taken out of the log."""
 
     def __init__(
         self,
@@ -85,13 +83,14 @@ class Committer:
         is aborted without reading the log."""
 
     def commit(self, batch: int, parts: Sequence[Part], *, repeats_older: bool = False) -> bool:
-        """Commit a batch, all its parts or none. False: it had been committed before, so what is
-        prepared now is aborted.
+        """Commit a batch, all its parts or none. False: the batch had been committed before, so the
+        parts prepared now are aborted.
 
         A batch that is older than the last one is an error, CheckpointBehind, unless
-        `repeats_older`: then it too has been committed. NotCommitted: nothing of it is visible,
-        write it again. RowsLost: see there. Whatever it raises before a decision can count, the
-        parts are aborted by then; if they cannot be, that is what it says, as NotCommitted.
+        `repeats_older`: then that batch counts as committed, too. NotCommitted: nothing of it is
+        visible, write it again. RowsLost: brokers had aborted a part after the decision. If it
+        raises anything before the decision counts, the parts are aborted; if they cannot be,
+        NotCommitted says so.
         """
         writing = Writing(self._name, batch)
         self._may_count = False
@@ -106,8 +105,9 @@ class Committer:
     def abort(self, parts: Sequence[Part], *, everything: bool = False) -> None:
         """Abort parts of a failed batch, except those that were decided to be committed.
 
-        A repeated batch will find these. `everything`: also what else is open under the name, of
-        tasks that were stopped before they could report it. NotCommitted if something stays open.
+        A repeated batch finds those decisions. `everything`: also all other open transactions of
+        the name, of tasks that were stopped before they could report them. NotCommitted if
+        something stays open.
         """
         with self._work() as (admin, log):
             if not everything and not self._any_open(admin, parts):
@@ -169,8 +169,8 @@ class Committer:
         return new or bool(chosen)
 
     def _take_back(self, admin: Admin, writing: Writing, parts: Sequence[Part], why: FairleadError) -> None:
-        """Abort what nobody can have decided to commit: only this driver knows the parts.
-        NotCommitted if some stay open."""
+        """Abort the parts, about which no decision can exist, for only this driver knows them.
+        NotCommitted, because of `why`, if some stay open."""
         left = self._abort(admin, [part.transaction for part in parts], TAKE_BACK_TIMEOUT_S)
         if left:
             waits = still_open(len(left), transaction_timeout_ms(self._client))
@@ -200,8 +200,8 @@ class Committer:
             yield admin, stack.enter_context(CommitLog(self._client, self._guarantee, self._name, admin))
 
     def _vote(self, admin: Admin, writing: Writing, parts: Sequence[Part]) -> None:
-        """Raise NotCommitted unless every part's transaction is open, as its task left it, and will
-        be for a while."""
+        """Raise NotCommitted unless every part's transaction is open, as its task left it, and
+        stays so for long enough to be committed."""
         now_ms, limit_ms = time.time() * 1000, AGE_MAX_RATIO * transaction_timeout_ms(self._client)
         gone, old_ms = [], 0.0
         for some in self._in_groups(parts):
@@ -225,8 +225,8 @@ class Committer:
             )
 
     def _left_over(self, admin: Admin, chosen: Sequence[Part]) -> tuple[PreparedTransaction, ...]:
-        """Open transactions of the query that no part of `chosen` is: of attempts that lost, of
-        tasks and drivers that died."""
+        """Open transactions of the query that are not those of the parts in `chosen`: of other
+        attempts of tasks, and of tasks and drivers that died."""
         wanted = {part.transaction.transactional_id for part in chosen}
         ongoing = admin.list_transactions(["Ongoing"])
         listed = [
@@ -250,8 +250,8 @@ class Committer:
         return False
 
     def _carry_out(self, admin: Admin, decision: Decision) -> list[Part]:
-        """Commit and abort what was decided, as often as it takes; the parts that brokers had
-        aborted before."""
+        """Commit and abort the transactions of a decision. Returns the parts that brokers had
+        aborted before. May be repeated."""
         lost = []
         for some in self._in_groups(decision.commit):
             try:
@@ -269,7 +269,7 @@ class Committer:
         self, admin: Admin, transactions: Sequence[PreparedTransaction], timeout_s: float | None = None
     ) -> list[PreparedTransaction]:
         """Abort transactions. Returns those that cannot be aborted now, which stay open until they
-        time out; one that has ended before is not among them."""
+        time out; a transaction that has ended before is not among them."""
         left: list[PreparedTransaction] = []
         for some in self._in_groups(transactions):
             try:
@@ -296,7 +296,7 @@ class Committer:
 
 
 def _described(admin: Admin, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
-    """The transactions, of those given, that their coordinators know."""
+    """Descriptions of those of the transactional ids that their coordinators know."""
     try:
         return admin.describe_transactions(transactional_ids)
     except ItemsFailed as failed:
@@ -304,13 +304,13 @@ def _described(admin: Admin, transactional_ids: Sequence[str]) -> dict[str, Tran
 
 
 def _named(found: TransactionDescription) -> PreparedTransaction:
-    """The transaction as its task reported it, if nobody has ended it since."""
+    """A described transaction as its task reported it; equal to that if it was not ended since."""
     return PreparedTransaction(found.transactional_id, found.producer_id, found.epoch, len(found.partitions))
 
 
 def _instead_of(lost: Sequence[Part], last: Decision | None, parts: Sequence[Part]) -> list[Part]:
-    """Which parts of a repeated batch take the place of lost ones: those with the same rows, or all
-    if nothing was committed. RowsLost."""
+    """The parts of a repeated batch that take the place of `lost` ones: those with the same rows,
+    or all if nothing was committed. RowsLost if some lost part has no such counterpart."""
     if not lost or last is None:
         return []
     if len(lost) == len(last.commit) and not last.earlier:

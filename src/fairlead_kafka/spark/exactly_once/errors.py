@@ -12,10 +12,8 @@ TIMES = (
 
 
 def still_open(count: int, timeout_ms: int) -> str:
-    """Message on `count` transactions that cannot be committed or aborted now: readers wait.
-
-    They stay open until `timeout_ms` is over.
-    """
+    """Message on `count` transactions that cannot be committed or aborted now. They stay open, and
+    readers wait, until `timeout_ms` milliseconds have passed."""
     which = "a transaction of it stays" if count == 1 else f"{count} transactions of it stay"
     return (
         f"{which} open until kafka.transaction.timeout.ms ({timeout_ms} ms) is over, and readers of "
@@ -26,10 +24,8 @@ def still_open(count: int, timeout_ms: int) -> str:
 
 
 def too_long(timeout_ms: int, allowed_ms: int | None = None) -> str:
-    """Message on transactions that may be open for longer than brokers allow.
-
-    `allowed_ms` None: it is not known how long that is.
-    """
+    """Message for transactions that may be open for `timeout_ms`, longer than the `allowed_ms` that
+    brokers allow; None: that is not known."""
     allowed = "less" if allowed_ms is None else f"{allowed_ms} at most"
     return (
         f"kafka.transaction.timeout.ms: a task's transaction may be open for {timeout_ms} ms, and the "

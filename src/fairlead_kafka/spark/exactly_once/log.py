@@ -65,12 +65,9 @@ class CommitLog:
         self._open.__exit__(kind, error, trace)
 
     def take_over(self, *, to_write: bool = True) -> Decision | None:
-        """Shut out every other driver of this name, and read the last decision about it; None if
-        there is none.
-
-        `to_write` False: what was decided is all that is wanted, so any topic will do, and one that
-        is not there has nothing to tell.
-        """
+        """Fence every other driver of this name, and read the last decision about the name; None if
+        there is none. `to_write` False: only the decision is wanted, so the topic's configs are not
+        checked, and a missing topic has none."""
         if to_write:
             see_to_log_topic(self._admin, self._topic)
         elif self._topic not in self._admin.list_topics(include_internal=True):
@@ -88,12 +85,10 @@ class CommitLog:
         return self._last()
 
     def write(self, decision: Decision | None, sent: Callable[[], None] = lambda: None) -> None:
-        """Make a decision; None has the log forget the name. If this raises TimedOut, only the next
-        `take_over` tells whether it counts.
-
-        `sent` is called when its record is in the log and does not count yet: if this raises before
-        that, the decision was never made.
-        """
+        """Write a decision to the log; None: the log forgets the name. If this raises TimedOut,
+        only the next `take_over` shows whether the decision counts. `sent` is called when its
+        record is in the log but not committed: if this raises before that, the decision was never
+        made."""
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
         value = None if decision is None else decision.encode()
@@ -102,8 +97,8 @@ class CommitLog:
             record.result(timeout_s=DRIVER_TIMEOUT_MS / 1000)
         except BrokerError as error:
             if error.code == ErrorCode.INVALID_PRODUCER_EPOCH:
-                # The partition has seen a later epoch. If a newer driver is behind it, the abort says
-                # so (KIP-588).
+                # The partition has seen a later epoch. If that is a newer driver's, the abort
+                # says so (KIP-588).
                 self._producer.abort_transaction()
             raise
         sent()
@@ -111,7 +106,7 @@ class CommitLog:
 
     def _last(self) -> Decision | None:
         """The last decision about the name; reads the end of the log first, and all of it only if
-        that has none."""
+        none is there."""
         partition = TopicPartition(self._topic, 0)
         found = self._admin.list_offsets({partition: LATEST})[partition]
         end = 0 if found is None else found.offset
@@ -140,8 +135,8 @@ class CommitLog:
 
 
 def see_to_log_topic(admin: Admin, topic: str) -> None:
-    """Make the topic of the commit log if it is not there. BrokerError if that cannot be,
-    ConfigError for a topic that forgets."""
+    """Create the topic of the commit log if it does not exist. BrokerError if it cannot be created,
+    ConfigError for a topic that deletes old records."""
     if topic not in admin.list_topics(include_internal=True):
         _make(admin, topic)
     resource = ConfigResource.topic(topic)

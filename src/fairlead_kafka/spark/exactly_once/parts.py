@@ -54,13 +54,10 @@ class TaskPrepared(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class Decision:
-    """A record of the commit log: these transactions are to be committed and these aborted,
-    whatever happens from now on.
-
-    The token of a batch, too: a batch that is decided is not committed again. `done`: it has been
-    carried out. `earlier`: how many transactions of the same batch decisions before this one have
-    committed.
-    """
+    """A record of the commit log: the transactions `commit` are to be committed and `abort`
+    aborted, whatever happens from now on. A batch that has a decision is not committed again.
+    `done`: the decision has been carried out. `earlier`: how many transactions of the same batch
+    earlier decisions have committed."""
 
     writing: Writing
     commit: tuple[Part, ...]
@@ -114,7 +111,8 @@ class Decision:
 
 
 def _part(row: Json) -> Part:
-    """A part from its row in the log: a transaction's fields, the rows and the digest."""
+    """A part of a decision, from its JSON in the log: a transaction's fields, the rows and the
+    digest."""
     *transaction, rows, digest = _list(row)
     return Part(_transaction(transaction), int(str(rows)), int(str(digest)))
 
@@ -134,7 +132,7 @@ class Digest:
     """A number that two sets of rows share if they are the same rows, in whatever order and
     batches: sums of hashes, 64 bits.
 
-    It tells whether a repeated task has written what the first one wrote: topic, partition asked
+    It shows whether a repeated task has written the same as the first one: topic, partition asked
     for, key and value.
     """
 
@@ -142,7 +140,7 @@ class Digest:
         self.value = 0
 
     def add(self, topic: str, rows: pa.RecordBatch) -> None:
-        """Take in rows for a topic, columns as `Producer.send_table` takes them."""
+        """Add rows for a topic, with columns as `Producer.send_table` takes them."""
         for columns, partitions in columns_from_arrow(rows):
             hashes = _mixed(
                 _hashes(columns.keys, columns.count) + np.uint64(murmur2(topic.encode()) & 0xFFFFFFFF)
@@ -154,7 +152,7 @@ class Digest:
 
 
 def _hashes(column: BinaryColumn | None, count: int) -> npt.NDArray[np.uint64]:
-    """uint64[count]: a hash of each item, another one for null than for the empty item."""
+    """uint64[count]: a hash of each item, which differs between null and the empty item."""
     if column is None:
         return np.zeros(count, np.uint64)
     hashes = murmur2_column(column).view(np.uint32).astype(np.uint64) + np.uint64(1)
@@ -172,7 +170,8 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Writing | None, list[Part]]:
-    """The write, None if no task names it, and the parts that have rows."""
+    """The write that tasks' messages are about (None: there is none), and the parts that have
+    rows."""
     prepared = [message for message in messages if isinstance(message, TaskPrepared)]
     return (prepared[0].writing if prepared else None), [
         message.part for message in prepared if message.part is not None

@@ -20,16 +20,16 @@ ALLOWED = "transaction.max.timeout.ms"
 
 
 def check_ready(admin: Admin, client: Mapping[str, str], guarantee: Guarantee) -> None:
-    """Raise ConfigError or BrokerError if a commit could not work; makes the topic of the commit
-    log if it is not there."""
+    """Raise ConfigError or BrokerError if a commit could not work; creates the topic of the commit
+    log if it does not exist."""
     see_to_log_topic(admin, guarantee.log_topic)
     _check_transactions(admin, guarantee)
     _check_timeout(admin, client)
 
 
 def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
-    """Check that transactions can be seen, as the vote and the search for left-overs have to: since
-    Kafka 3.0, and with the right to."""
+    """Check that transactions can be described and listed, as a commit needs: Kafka 3.0 or newer,
+    and the right to. BrokerError or UnsupportedVersion if not."""
     driver = f"{guarantee.id_prefix}-{guarantee.app_id or ''}-driver"
     try:
         admin.describe_transactions([driver])
@@ -52,8 +52,8 @@ def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
 
 
 def _check_timeout(admin: Admin, client: Mapping[str, str]) -> None:
-    """Raise ConfigError if brokers do not allow transactions of that length. One of them is asked,
-    for all are set alike."""
+    """Raise ConfigError if brokers do not allow transactions as long as the client's
+    transaction.timeout.ms. Only one broker is asked, for all are set alike."""
     resource = ConfigResource.broker(admin.describe_cluster().nodes[0].node_id)
     try:
         entry = admin.describe_configs([resource])[resource].get(ALLOWED)

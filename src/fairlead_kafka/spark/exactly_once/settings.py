@@ -94,11 +94,9 @@ class Guarantee:
 def parse_guarantee(
     values: Values, client: Mapping[str, str], known: Sequence[str], *, streaming: bool
 ) -> tuple[Guarantee | None, list[str]]:
-    """The guarantee among parsed options (None: at least once), and what else is wrong, with the
-    client's settings too.
-
-    `known` is what is wrong already: an option whose value makes no sense is given all the same.
-    """
+    """The guarantee that parsed options ask for (None: at least once), and problems of it, also
+    with the client's settings. `known` are the problems found so far: an option with an invalid
+    value counts as given."""
     senseless = {problem.partition(":")[0] for problem in known}
     names = [row[0] for row in EXACTLY_ONCE_OPTIONS[1:] if row[0] in values or row[0] in senseless]
     guarantee_option = EXACTLY_ONCE_OPTIONS[0][0]

@@ -44,7 +44,7 @@ from task to task."""
 
 
 class TaskStep(Enum):
-    """How far a task is."""
+    """Steps of a task that writes exactly once."""
 
     OPENED = "its transaction is open, and some rows are on their way"
     WRITTEN = "all its rows are acknowledged"
@@ -54,17 +54,15 @@ class TaskStep(Enum):
 def prefix_of(guarantee: Guarantee, name: str) -> str:
     """Prefix of the transactional ids of the tasks of `name`.
 
-    Ids of tasks of another name may begin so too: see `is_task_of`.
+    Ids of another name's tasks may begin with it too; `is_task_of` tells them apart.
     """
     return f"{guarantee.id_prefix}-{name}-task-"
 
 
 def is_task_of(guarantee: Guarantee, name: str, transactional_id: str) -> bool:
-    """True if a task of `name` made up this id: nothing but what it drew follows the prefix.
-
-    What it draws has one length and no dash, so no id is one of two names, not even of `a` and
-    `a-task-b`.
-    """
+    """True if a task of `name` made this transactional id: the prefix, and behind it only the
+    random part. That has a fixed length and no dash, so no id belongs to two names, not even of `a`
+    and `a-task-b`."""
     prefix = prefix_of(guarantee, name)
     return transactional_id.startswith(prefix) and _DRAWN.fullmatch(transactional_id, len(prefix)) is not None
 
@@ -119,7 +117,7 @@ def prepare(
 def _transactional_id(client: Mapping[str, str], guarantee: Guarantee, writing: Writing) -> str:
     """A transactional id: one that this process used before and that is free, or a new one.
 
-    The caller has it to itself.
+    No other task of this process uses it meanwhile.
     """
     prefix = prefix_of(guarantee, writing.name)
     used = _used.get((os.getpid(), prefix), {})

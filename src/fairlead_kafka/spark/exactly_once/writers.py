@@ -25,7 +25,8 @@ _BATCH_ID = "streaming.sql.batchId"
 
 
 class _Writer:
-    """Base of both writers. Pickled to executors and to the processes that commit."""
+    """Base of both exactly-once writers. Spark pickles it to executors and to the processes that
+    commit."""
 
     _comes_back = True
     """Whether a later attempt may ask again for what is written, so that the log must keep it."""
@@ -64,13 +65,14 @@ class ExactlyOnceStreamWriter(_Writer, StreamArrowWriter):
         return self._prepare(_micro_batch(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Commit the batch, or finds that it had been committed before Spark could note that."""
+        """Commit the batch, or find that it was committed before, in an attempt that Spark did not
+        note."""
         writing, parts = parts_of(messages)
         if writing is not None and not self.committer(writing.name).commit(batch_id, parts):
             LOGGER.info("%s had been committed before; what was written again is aborted", writing)
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        """Abort what tasks of a failed batch have prepared."""
+        """Abort the transactions that tasks of a failed batch have prepared."""
         writing, parts = parts_of(messages)
         if writing is not None and parts:
             self._abort(writing, parts)
@@ -93,8 +95,7 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
         return self._prepare(self._writing, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit the rows, or finds that this version of this application had been committed
-        before."""
+        """Commit the rows, or find that this version of this application was committed before."""
         _, parts = parts_of(messages)
         if not self.committer(self._writing.name).commit(self._writing.batch, parts, repeats_older=True):
             LOGGER.warning(
@@ -102,8 +103,8 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
             )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Abort what tasks have prepared, and what those had open that Spark has stopped: no later
-        write would find it."""
+        """Abort the transactions that tasks have prepared, and open ones of tasks that Spark has
+        stopped: no later write would find them."""
         self._abort(self._writing, parts_of(messages)[1], everything=True)
 
 

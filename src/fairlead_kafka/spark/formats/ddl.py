@@ -109,7 +109,7 @@ class _Parser:
         self._next = 0
 
     def whole(self) -> DataType:
-        """All of the text: a nested type, or the fields of a struct."""
+        """The type that the whole text says: a nested type, or the fields of a struct."""
         if self._peek().lower() in _NESTED and self._peek(1) == "<":
             kind = self._type()
         else:

@@ -25,9 +25,9 @@ def decoder(
 ) -> Callable[[pa.Table], pa.Table]:
     """A function from tables with `layout.record_columns` to tables with `layout.columns`.
 
-    With `letters`, rows that do not parse are left out, and it is called with them before. The
-    function never raises for what a key or value holds; with a Schema Registry that does not answer it
-    raises RegistryFailed. The layout is a resolved one.
+    With `letters`, rows that do not parse are left out, after it was called with them. The function
+    never raises for what a key or value holds; with a Schema Registry that does not answer it
+    raises RegistryFailed. The layout must be resolved.
     """
     decoders = {each.field: _decode_of(each) for each in layout.decoded}
     names = list(layout.columns)

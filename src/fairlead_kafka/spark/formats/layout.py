@@ -54,7 +54,8 @@ class FieldFormat:
     """Message of protobuf, with the files that describe it."""
 
     def spark_type(self) -> DataType:
-        """The type of the column. ValueError says what there is no type for."""
+        """The type of the column. ValueError names the part of a schema that Spark has no type
+        for."""
         if self.kind == "json":
             kind = parse_type(self.schema or "")
             wire_type(kind)
@@ -77,14 +78,15 @@ class Layout:
 
     @property
     def decoded(self) -> tuple[FieldFormat, ...]:
-        """The formats that have work to do: those that are asked for, or that `rescued` depends on."""
+        """The formats that have to be applied: those of columns that are asked for, or that
+        `rescued` depends on."""
         wanted = (each for each in (self.key, self.value) if each.kind != "raw")
         kept = RESCUED in self.columns or self.dead_letter_topic is not None
         return tuple(each for each in wanted if kept or each.field in self.columns)
 
     @property
     def record_columns(self) -> list[str]:
-        """The columns of records that this is made of, and no others."""
+        """The columns of records (topic, key, ...) that this layout is made of, and no others."""
         given = [name for name in self.columns if name != RESCUED]
         needed = [each.field for each in self.decoded]
         if self.dead_letter_topic is not None:
@@ -135,7 +137,8 @@ def read_layout(options: Mapping[str, str]) -> Layout:
 
 
 def parse_layout(options: Mapping[str, str]) -> tuple[Layout, list[str]]:
-    """The layout, and what is wrong. Options come with names in any case."""
+    """The layout that the options ask for, and what is wrong with them. Names of options may be in
+    any case."""
     given = {name.lower(): text.strip() for name, text in options.items()}
     wrong: list[str] = []
     registry = {
@@ -156,7 +159,7 @@ def parse_layout(options: Mapping[str, str]) -> tuple[Layout, list[str]]:
 
 
 def check_registry(registry: Mapping[str, str], formats: tuple[FieldFormat, ...], wrong: list[str]) -> None:
-    """Add to `wrong` a Schema Registry that no format asks anything."""
+    """Add a message to `wrong` if a Schema Registry is given that no format uses."""
     if registry and not any(one.kind in ("avro", "protobuf") for one in formats):
         wrong.append(
             "schemaRegistry.url: has no meaning without valueFormat=avro or keyFormat=avro (or protobuf)"
@@ -224,7 +227,8 @@ def _parse_format(
 
 
 def meaningless(field: str, names: tuple[str, ...], given: Mapping[str, str], kind: str) -> list[str]:
-    """Messages on options of a field that are given, and not heeded in its format."""
+    """Messages, for options of a field (key or value) that are given and have no meaning with its
+    format `kind`."""
     return [
         f"{field}{name}: has no meaning with {field}Format={kind}"
         for name in names
@@ -235,7 +239,8 @@ def meaningless(field: str, names: tuple[str, ...], given: Mapping[str, str], ki
 def parse_protobuf(
     field: str, given: Mapping[str, str], registry: Mapping[str, str] | None, wrong: list[str]
 ) -> FieldFormat:
-    """The format of a field of messages."""
+    """The format of a field (key or value) that holds Protobuf messages; problems are added to
+    `wrong`."""
     wrong += meaningless(field, ("Schema", "WriterSchema"), given, "protobuf")
     path, named = given.get(f"{field}descriptor"), given.get(f"{field}message")
     if not path or not named:

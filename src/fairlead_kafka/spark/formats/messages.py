@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.formats.protobuf_serde import ProtobufDeserializer
 
 _FILE_MAX_BYTES = 64 * MIB
-"""Largest descriptor file that is read: it goes to every task. That of all of Google's APIs is 20 MiB."""
+"""Largest descriptor file that is read: it goes to every task. That of all of Google's APIs is 20
+MiB."""
 _CLASSES_MAX = 100
 
 
@@ -47,8 +48,8 @@ def _message(name: str, files: bytes) -> type[Message]:
 
 
 def read_message(path: str, name: str) -> MessageOf:
-    """A message of a descriptor file. ValueError if the file or the message is not there, or no
-    column can hold it."""
+    """A message, by its full name, of the descriptor file at `path`. ValueError if the file or the
+    message does not exist, or no column can hold the message."""
     try:
         file = Path(path)
         if file.stat().st_size > _FILE_MAX_BYTES:

@@ -40,7 +40,7 @@ class WriteFormats:
 
     @property
     def encoded(self) -> tuple[FieldFormat, ...]:
-        """The formats that have work to do."""
+        """The formats that have to be applied: all but raw and string."""
         return tuple(each for each in (self.key, self.value) if each.kind not in ("raw", "string"))
 
 
@@ -93,8 +93,8 @@ def _parse(
 
 
 def encoder_of(one: FieldFormat) -> Encode | None:
-    """Function that makes bytes of a column; None for what is written as it is. ConfigError for a schema or
-    a setting that cannot be; no registry is asked."""
+    """A function that makes a column of bytes; None for a column that is written as it is.
+    ConfigError for a schema or setting that cannot work; no registry is asked."""
     if one.kind == "json":
         from fairlead_kafka.formats.json_serde import JsonSerializer
 
@@ -114,7 +114,8 @@ def encoder_of(one: FieldFormat) -> Encode | None:
 
 
 def _registry_of(one: FieldFormat) -> tuple[dict[str, str] | None, dict[str, object]]:
-    """Settings of the registry's client, and those of a serializer."""
+    """Settings of the Schema Registry's client, and settings of the serializer, out of a format's;
+    None and nothing without a registry."""
     if one.registry is None:
         return None, {}
     settings = dict(one.registry)
@@ -134,7 +135,8 @@ def _registry_of(one: FieldFormat) -> tuple[dict[str, str] | None, dict[str, obj
 
 
 def unwritable(one: FieldFormat, kind: DataType) -> str | None:
-    """Why a column of this type cannot be written in a format; None if it can."""
+    """Why a column of type `kind` cannot be written in the format `one`, in words; None if it
+    can."""
     if one.kind == "string":
         return None if isinstance(kind, StringType) else f"must be string with {one.field}Format=string"
     try:

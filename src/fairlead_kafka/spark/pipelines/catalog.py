@@ -23,11 +23,10 @@ def derby_log(storage: Path | None) -> str:
 
 
 def kept_catalog(storage: Path | None, stores_tables: bool, given: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for a catalog that outlives the run; of a pipeline without tables, or one
-    that says where to keep them, only those that keep the folder clean from which it is run.
-
-    `storage` None: not on this machine, so that only its user knows the catalog that goes with it.
-    """
+    """Spark's settings for a catalog that outlives the run. For a pipeline without tables, or one
+    whose configuration says where to keep them, only the settings that keep the present folder
+    clean. `storage` None: the storage is not on this machine, and its user has to name the catalog
+    that belongs to it."""
     if storage is None:
         return {}
     warehouse = {

@@ -23,9 +23,9 @@ def check_project(
 ) -> tuple[Project, Definitions, list[Finding]]:
     """The project, what it defines, and all that is wrong with it, by file and line.
 
-    `ask` looks at the cluster of a list of brokers, None asks none; `overrides` go over the
-    specification's configuration, and `typed` says how each was given. Raises OSError for a file
-    that cannot be read.
+    `ask` looks at the cluster of a list of brokers; None: no cluster is asked; `overrides` go over
+    the specification's configuration, and `typed` says how each was given. Raises OSError for a
+    file that cannot be read.
     """
     project = load_project(spec)
     project.configuration.update(overrides or {})

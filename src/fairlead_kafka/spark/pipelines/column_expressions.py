@@ -1,4 +1,5 @@
-"""Columns in Python: which an expression refers to, and what its result is called and of what type."""
+"""Columns in Python: which an expression refers to, and what its result is called and of what
+type."""
 
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ from fairlead_kafka.spark.pipelines.sql_names import column_names, result_name, 
 
 _FIRST_ARGUMENT = words(
     """
-    abs approx_count_distinct array_contains array_size asc avg base64 bit_length cardinality cast ceil char_length col collect_list
-    collect_set column count count_distinct countDistinct count_if date_add date_format date_sub date_trunc dayofmonth dayofweek dayofyear
-    desc element_at explode explode_outer first flatten floor from_json get_json_object hash hex hour initcap isnan isnotnull isnull
-    kurtosis last length lower lpad ltrim max md5 mean median min minute month nvl octet_length parse_json percentile_approx quarter
-    regexp_extract regexp_replace round rpad rtrim second session_window sha1 sha2 size skewness split stddev substring sum sum_distinct
-    to_date to_json to_timestamp trim try_cast try_to_timestamp unbase64 unix_timestamp upper variance weekofyear window window_time
-    xxhash64 year
-    """  # noqa: E501
+    abs approx_count_distinct array_contains array_size asc avg base64 bit_length cardinality cast
+    ceil char_length col collect_list collect_set column count count_distinct countDistinct count_if
+    date_add date_format date_sub date_trunc dayofmonth dayofweek dayofyear desc element_at explode
+    explode_outer first flatten floor from_json get_json_object hash hex hour initcap isnan
+    isnotnull isnull kurtosis last length lower lpad ltrim max md5 mean median min minute month nvl
+    octet_length parse_json percentile_approx quarter regexp_extract regexp_replace round rpad rtrim
+    second session_window sha1 sha2 size skewness split stddev substring sum sum_distinct to_date
+    to_json to_timestamp trim try_cast try_to_timestamp unbase64 unix_timestamp upper variance
+    weekofyear window window_time xxhash64 year
+    """
 )
 _ALL_ARGUMENTS = words(
     "array coalesce concat count_distinct countDistinct greatest hash ifnull least nullif nvl struct xxhash64"
@@ -59,7 +62,8 @@ def function_name(call: ast.Call) -> str:
 
 
 def references(node: ast.expr, is_frame: IsFrame) -> Iterator[tuple[str, int]]:
-    """The columns that an expression refers to, with their lines; a text by itself is not one."""
+    """The columns that an expression refers to, with their lines. A text by itself is no
+    reference."""
     if isinstance(node, ast.Call):
         yield from _called(node, is_frame)
     elif isinstance(node, ast.Attribute) and is_frame(node.value):
@@ -132,8 +136,8 @@ def name_of(node: ast.expr, is_frame: IsFrame) -> str | None:
 
 
 def type_of(node: ast.expr, columns: Columns, is_frame: IsFrame) -> str | None:
-    """The type of an expression's result, where that is plain to see; types of a struct's or an
-    array's inside are left out."""
+    """The type of an expression's result, if that can be told from the text; None if not. Types
+    within structs and arrays are left out."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return columns.get(node.value)
     if isinstance(node, ast.Attribute) and is_frame(node.value):
@@ -152,7 +156,7 @@ def type_of(node: ast.expr, columns: Columns, is_frame: IsFrame) -> str | None:
 
 
 def type_name(node: ast.expr) -> str | None:
-    """The type that an argument of `cast` names."""
+    """The type that an argument of `cast` names; None if it cannot be told."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         word = node.value
     elif isinstance(node, ast.Call):

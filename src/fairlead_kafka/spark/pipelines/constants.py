@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class _Unknown:
-    """A value that only running the program would tell."""
+    """The class of UNKNOWN: a value that is known only when the program runs."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -64,7 +64,7 @@ def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> o
 
 
 def plain(value: object) -> object:
-    """The value itself, wherever it came from."""
+    """The value itself, without the key of the specification that it came from."""
     return value.text if isinstance(value, Configured) else value
 
 
@@ -83,7 +83,8 @@ def setting(node: ast.expr, names: Names, configuration: Mapping[str, str]) -> S
 
 
 def settings_of(call: ast.Call, names: Names, configuration: Mapping[str, str]) -> Settings | None:
-    """The keyword arguments of a call, `**` of dictionaries included; None if some cannot be told."""
+    """The keyword arguments of a call, `**` of dictionaries included; None if some cannot be
+    told."""
     pairs: list[tuple[ast.expr | None, ast.expr]] = [
         (None if keyword.arg is None else ast.Constant(keyword.arg), keyword.value)
         for keyword in call.keywords

@@ -23,7 +23,8 @@ AGGREGATION = "stateStoreSave"
 
 @dataclass
 class FlowCounters:
-    """One flow in one run. Bytes are those of values; what is not known is None."""
+    """One flow in one run. Bytes are those of records' values; a counter that is not known is
+    None."""
 
     flow: str
     target: str
@@ -80,15 +81,15 @@ class StateJson(TypedDict, total=False):
 
 
 class SourceJson(TypedDict, total=False):
-    """A source in a micro-batch; offsets as JSON, or as the text of it."""
+    """A source in a micro-batch; offsets as JSON, or as a text of JSON."""
 
     startOffset: Json
     endOffset: Json
 
 
 class ProgressJson(TypedDict, total=False):
-    """One micro-batch: what is read of the JSON of Spark's `StreamingQueryProgress`; `batchDuration`
-    in ms."""
+    """One micro-batch: what is read of the JSON of Spark's `StreamingQueryProgress`;
+    `batchDuration` in ms."""
 
     name: str | None
     numInputRows: int | None
@@ -110,8 +111,8 @@ class Progress:
         self._all_ended.set()
 
     def named(self, name: str | None) -> FlowCounters | None:
-        """A flow by the name of its query, which has catalog and database before it where it fills
-        a table."""
+        """The counters of the flow of a query's name, which has catalog and database in front if
+        the flow fills a table; None if there are none."""
         return self.flows.get(name or "") or self.flows.get((name or "").rpartition(".")[2])
 
     def started(self, run_id: str, name: str | None) -> None:
@@ -129,7 +130,8 @@ class Progress:
                 self._all_ended.set()
 
     def await_ended(self, timeout_s: float) -> bool:
-        """Wait until all queries that began have ended, as reported; False after `timeout_s`."""
+        """Wait until all queries that began have ended, as Spark reports; False after `timeout_s`
+        seconds."""
         return self._all_ended.wait(timeout_s)
 
     def add(self, progress: ProgressJson) -> None:
@@ -158,7 +160,8 @@ class Progress:
 
 
 def _add_windows(counters: FlowCounters, progress: ProgressJson) -> None:
-    """Take open windows and the watermark from a micro-batch; the last one tells how it stands."""
+    """Set a flow's open windows and watermark from a micro-batch's progress; those of the last
+    micro-batch count."""
     kept = [
         state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION
     ]
@@ -184,8 +187,8 @@ def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str
 
 
 def offsets_of(text: Json) -> Offsets:
-    """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds
-    of sources."""
+    """Offsets by partition, from the JSON of a source's offset; empty for sources whose offsets are
+    something else."""
     try:
         parsed = read_json(text) if isinstance(text, str) else text
     except ValueError:
@@ -202,12 +205,12 @@ def offsets_of(text: Json) -> Offsets:
 
 
 def earliest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
-    """First offset of each partition of the topics."""
+    """First offset of each partition of the topics, which `clusters` have by cluster."""
     return _offsets(clusters, "beginning_offsets")
 
 
 def latest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
-    """End offset of each partition of the topics."""
+    """End offset of each partition of the topics, which `clusters` have by cluster."""
     return _offsets(clusters, "end_offsets")
 
 

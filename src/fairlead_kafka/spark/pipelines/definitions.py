@@ -16,7 +16,7 @@ FORMAT = "fairlead"
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame as far as it is known; None is unknown."""
+    """A DataFrame, as far as its text tells; an attribute that is None is unknown."""
 
     columns: dict[str, str | None] | None = None
     """Type by name, the type None where it is not known."""
@@ -72,7 +72,8 @@ class Output:
 
 @dataclass
 class Definitions:
-    """Everything in a project. A name of None is one that only running the program would tell."""
+    """All datasets, sinks and flows of a project. A name that is None is known only when the
+    program runs."""
 
     outputs: list[Output] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
@@ -83,7 +84,7 @@ class Definitions:
 
     @property
     def output_names(self) -> list[str]:
-        """All names that are known."""
+        """All names of outputs that are known."""
         return [one.name for one in self.outputs if one.name is not None]
 
     @property
@@ -97,8 +98,8 @@ class Definitions:
 
 
 def same_name(left: str, right: str) -> bool:
-    """Whether two names mean the same dataset; Spark's names have no case, and may or may not begin
-    with catalog and database."""
+    """True if two names mean the same dataset: Spark ignores the case of names, which may begin
+    with catalog and database or not."""
     one, other = (name.lower().replace("`", "").split(".") for name in (left, right))
     shared = min(len(one), len(other))
     return one[-shared:] == other[-shared:]

@@ -26,8 +26,8 @@ class Expectations:
     """Named conditions on the columns of a row, each a SQL expression such as `status BETWEEN 100
     AND 599`.
 
-    A row is good if all are true. One that is null is not true. Raises ConfigError if there is
-    none, or a name is empty.
+    A row is good if all conditions are true; a condition that is null is not true. Raises
+    ConfigError if there is none, or a name is empty.
     """
 
     def __init__(self, conditions: Mapping[str, str]) -> None:

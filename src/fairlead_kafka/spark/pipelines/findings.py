@@ -11,7 +11,7 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One mistake. `line` counts from 1; 0: `file` is not a file, but what was typed. `rule` is a
+    """One mistake. `line` counts from 1; 0: `file` is no file, but what the user typed. `rule` is a
     short name that stays, for tools."""
 
     file: str
@@ -39,6 +39,6 @@ class Place:
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Names as a sentence has them; at most ten, a project may have many."""
+    """Names as a part of a sentence, ten of them at most: a project may have many."""
     listed = sorted(names)
     return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "") if listed else "none"

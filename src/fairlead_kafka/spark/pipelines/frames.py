@@ -84,7 +84,7 @@ _ENDS = {
 
 @dataclass(frozen=True)
 class Reader:
-    """`spark.read` or `spark.readStream`, with what was set so far."""
+    """`spark.read` or `spark.readStream`, with the format, options and schema set so far."""
 
     streaming: bool
     format: str | None = None
@@ -112,8 +112,8 @@ class SourceFile:
 
 
 class Body:
-    """One function: notes reads and sources in its flow, findings in the list given; `result` is
-    the DataFrame it returns.
+    """Goes through one flow's function: notes reads and sources in the flow, and findings in the
+    list given; `result` is the DataFrame that it returns.
 
     `dataset` gives the frame of a dataset of the project by name, as far as it is known.
     """
@@ -172,7 +172,8 @@ class Body:
             self._findings.append(finding)
 
     def _value(self, node: ast.expr) -> object:
-        """A Frame, a Reader, a Grouped, or what the expression is as a constant."""
+        """The value of an expression: a Frame, a Reader, a Grouped, or a constant
+        (`constants.constant`)."""
         if isinstance(node, ast.Name):
             return self._values.get(node.id, self._file.names.get(node.id, UNKNOWN))
         if isinstance(node, ast.Attribute):

@@ -142,7 +142,8 @@ def _undefined_reads(definitions: Definitions, note: Note) -> Iterator[Finding]:
 
 
 def _cycles(definitions: Definitions, note: Note) -> Iterator[Finding]:
-    """A dataset that is computed from itself; each cycle is reported once, at its first definition."""
+    """Findings about datasets that are computed from themselves; each cycle is reported once, at
+    its first definition."""
     needs: dict[str, list[str]] = {}
     for flow in definitions.flows:
         target = definitions.output(flow.target) if flow.target else None
@@ -163,8 +164,8 @@ def _cycles(definitions: Definitions, note: Note) -> Iterator[Finding]:
 
 
 def _way_back(name: str, needs: dict[str, list[str]]) -> list[str]:
-    """Datasets from `name` along what they read and back to it, without the last; empty if there is
-    no such way."""
+    """The datasets on a way from `name`, along what each reads, back to `name`; empty if there is
+    none."""
     paths = [[name]]
     seen = set()
     while paths:

@@ -29,7 +29,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 @dataclass
 class Project:
-    """A specification as far as it makes sense; `findings` says what does not."""
+    """A pipeline's specification, as far as it is valid; `findings` says what is not."""
 
     file: Path
     name: str = ""
@@ -52,7 +52,7 @@ class Project:
 
     @property
     def storage_folder(self) -> Path | None:
-        """The storage as a folder of this machine; None if it is elsewhere."""
+        """The storage as a folder of this machine; None if the storage is elsewhere."""
         return local_folder(self.storage)
 
     def shown(self, file: Path) -> str:

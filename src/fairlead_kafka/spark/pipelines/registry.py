@@ -31,7 +31,8 @@ _CHOOSING_OPTIONS = frozenset({"columns", "view", "valueformat", "keyformat"})
 
 
 class CountingRegistry(SparkConnectGraphElementRegistry):
-    """Spark's registry; what passes is remembered, and observed."""
+    """Spark's registry of a pipeline's outputs and flows, which remembers them and adds
+    observations that count rows."""
 
     def __init__(self, spark: SparkSession, graph_id: str) -> None:
         # PySpark names the classic session there, and is given Connect's.
@@ -52,7 +53,7 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
     def register_flow(self, flow: Flow) -> None:
         """Register a flow as Spark does, with the observations added.
 
-        A view's flow is counted by those that read it.
+        A view's flow is counted by the flows that read the view.
         """
         self.targets[flow.name] = flow.target
         sink = self.sinks.get(flow.target)
@@ -78,7 +79,7 @@ def _observed(frame: DataFrame, metric: str, has_values: bool = True) -> DataFra
 
 
 class _Reader(Protocol):
-    """Both of Spark Connect's readers, as far as they are looked at here."""
+    """The parts that are used here of both of Spark Connect's readers."""
 
     _format: str | None
     _options: dict[str, str]

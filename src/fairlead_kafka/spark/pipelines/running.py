@@ -56,7 +56,7 @@ class RunResult:
 
     @property
     def lost(self) -> int:
-        """Offsets that no flow will ever read."""
+        """Number of offsets that no flow will ever read."""
         return sum(flow.lost for flow in self.flows)
 
     def as_json(self) -> dict[str, object]:
@@ -82,7 +82,8 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Where:
-    """The Spark that a pipeline runs on: a master, or the address of a Spark Connect server."""
+    """The place where a pipeline runs: a Spark master, or the address of a Spark Connect server,
+    and Spark's settings."""
 
     master: str | None = None
     remote: str | None = None
@@ -107,8 +108,8 @@ class Runner:
         self.progress = Progress({})
 
     def run(self, refresh: Refresh, status: Status) -> RunResult:
-        """Run the pipeline once, until all that is there now has been read. Errors of the pipeline
-        are in the result."""
+        """Run the pipeline once, until all records that are there now have been read. Errors of the
+        pipeline are in the result, and not raised."""
         started_s = time.monotonic()
         events: list[str] = []
         failure = None
@@ -128,8 +129,8 @@ class Runner:
         return RunResult(flows, time.monotonic() - started_s, failure, events)
 
     def _topics_read(self, flows: list[FlowCounters]) -> dict[str, Connection]:
-        """The cluster of each topic that was read; those that a pattern found are where all others
-        are."""
+        """The settings to reach the cluster of each topic that was read. Topics that a pattern
+        found are taken to be on the cluster of the others."""
         clusters = set(self._topics.values())
         others = (
             {one.topic: next(iter(clusters)) for flow in flows for one in flow.end}
@@ -239,7 +240,7 @@ def open_runner(project: Project, definitions: Definitions, where: Where) -> Ite
 def _offsets_or_none(
     ask: Callable[[Mapping[str, Connection]], Offsets], topics: Mapping[str, Connection]
 ) -> Offsets:
-    """Offsets as far as brokers tell them: a report goes without rather than not at all."""
+    """The offsets of topics, or none if brokers do not answer: the report is made without them."""
     try:
         return ask(topics)
     except FairleadError:
@@ -257,7 +258,7 @@ def _topics(definitions: Definitions) -> Iterator[tuple[str, Connection]]:
 
 
 def _connection(options: Mapping[str, str]) -> Connection:
-    """Options of a flow that a client needs to reach its cluster and to log in."""
+    """The options of a flow that a client needs to reach its cluster and to log in there."""
     kept = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
     return tuple(
         sorted(
@@ -267,7 +268,7 @@ def _connection(options: Mapping[str, str]) -> Connection:
 
 
 def _as_json(progress: StreamingQueryProgress) -> ProgressJson:
-    """Spark's progress as JSON."""
+    """Spark's progress of a query as JSON."""
     # Not by its attributes: over Connect PySpark 4.0 and 4.1 have offsets there as Python writes a
     # dictionary.
     return cast("ProgressJson", json_object(progress.json))

@@ -41,7 +41,8 @@ _TOKEN_VARIABLE, _CONNECT_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_
 def connect_session(
     name: str, master: str | None, remote: str | None, config: Mapping[str, str]
 ) -> Iterator[SparkSession]:
-    """A session, closed in the end along with what was started for it.
+    """A Spark Connect session for a `with` block, closed at its end together with the server that
+    was started for it.
 
     `remote` is the `sc://` address of a server; without it one is started with `master` (None:
     `local[*]`, or what spark-submit says). Raises ConfigError if Spark has no such master or no

@@ -105,7 +105,7 @@ def _follow(
     files: list[tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]],
     findings: list[Finding],
 ) -> None:
-    """Go through every flow's function, those first that others read from."""
+    """Go through every flow's function; functions of datasets that others read come first."""
     waiting = [(file, flow, function) for file, flows in files for flow, function in flows]
     frames: dict[int, Frame] = {}
     under_way: set[int] = set()
@@ -165,7 +165,8 @@ def _read_sql(path: Path, definitions: Definitions) -> None:
 
 
 class _PythonFile:
-    """The definitions of one Python file, in a module's top level and in its loops and conditions."""
+    """Collects the definitions of one Python file, from its top level and its loops and
+    conditions."""
 
     def __init__(self, file: SourceFile, definitions: Definitions, findings: list[Finding]) -> None:
         self._file = file
@@ -176,7 +177,7 @@ class _PythonFile:
         self._flows: list[tuple[Flow, ast.FunctionDef]] = []
 
     def read(self, tree: ast.Module) -> tuple[SourceFile, list[tuple[Flow, ast.FunctionDef]]]:
-        """The file, its names known, and its flows with their functions."""
+        """The file, with the values of its names, and its flows with their functions."""
         for node in ast.walk(tree):
             self._take_import(node)
         self._statements(tree.body)
@@ -228,7 +229,8 @@ class _PythonFile:
                     self._statements(getattr(statement, inner, []))
 
     def _pipelines_name(self, node: ast.expr) -> str | None:
-        """`table` for `dp.table`, by whatever name the module goes here."""
+        """The name in Spark's pipelines module that an expression means: `table` for `dp.table`,
+        whatever name the file gives the module; None for anything else."""
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in self._modules:
             return node.attr
         return self._direct.get(node.id) if isinstance(node, ast.Name) else None

@@ -16,25 +16,27 @@ def words(text: str) -> frozenset[str]:
 
 
 _WORDS = re.compile(
-    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\d\w*(?:\.\d+)?|[A-Za-z_]\w*(?:\s*\.\s*(?:[A-Za-z_]\w*|`[^`]*`|\*))*|->|=>|[^\s\w]"
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\d\w*(?:\.\d+)?"
+    r"|[A-Za-z_]\w*(?:\s*\.\s*(?:[A-Za-z_]\w*|`[^`]*`|\*))*|->|=>|[^\s\w]"
 )
 _KEYWORDS = words(
     """
-    all and any array as asc between both by case cast cross current_date current_time current_timestamp day days decimal delay desc
-    distinct div else end escape exists extract false filter first following for from group having hour hours ilike in interval into is
-    last leading like map microsecond microseconds millisecond milliseconds minute minutes month months not null nulls of on or order over
-    preceding quarter range regexp rlike row rows second seconds select some struct then to trailing true unbounded
-    union unknown using week weeks when where with within year years
-    bigint binary boolean byte char double float int integer long numeric real short smallint string tinyint varchar void timestamp_ntz
-    timestamp_ltz variant
-    """  # noqa: E501
+    all and any array as asc between both by case cast cross current_date current_time
+    current_timestamp day days decimal delay desc distinct div else end escape exists extract false
+    filter first following for from group having hour hours ilike in interval into is last leading
+    like map microsecond microseconds millisecond milliseconds minute minutes month months not null
+    nulls of on or order over preceding quarter range regexp rlike row rows second seconds select
+    some struct then to trailing true unbounded union unknown using week weeks when where with
+    within year years bigint binary boolean byte char double float int integer long numeric real
+    short smallint string tinyint varchar void timestamp_ntz timestamp_ltz variant
+    """
 )
 _OPAQUE = frozenset({"->", "=>", "select", "over", "struct"})
 """Names after these may be bound in the expression itself."""
 _READS = re.compile(r"\b(?:from|join)\s+(stream\s*\(?\s*)?([A-Za-z_][\w.]*)", re.IGNORECASE)
 _DEFINES = re.compile(
-    r"\bcreate\s+(?:or\s+refresh\s+)?(streaming\s+table|materialized\s+view|temporary\s+view|flow)\s+(?:if\s+not\s+exists\s+)?"
-    r"([A-Za-z_][\w.]*)(?:\s+as\s+insert\s+into\s+(?:once\s+)?([A-Za-z_][\w.]*))?",
+    r"\bcreate\s+(?:or\s+refresh\s+)?(streaming\s+table|materialized\s+view|temporary\s+view|flow)"
+    r"\s+(?:if\s+not\s+exists\s+)?([A-Za-z_][\w.]*)(?:\s+as\s+insert\s+into\s+(?:once\s+)?([A-Za-z_][\w.]*))?",
     re.IGNORECASE,
 )
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -96,7 +98,7 @@ def result_name(expression: str) -> str | None:
 
 
 def reads_of(query: str) -> list[tuple[str, bool]]:
-    """The tables that a query reads, each with whether as a stream."""
+    """The tables that a SQL query reads, each with True if it is read as a stream."""
     text = _COMMENTS.sub(" ", query)
     own = set(re.findall(r"(?:\bwith|,)\s+([A-Za-z_]\w*)\s+as\s*\(", text, re.IGNORECASE))
     return [

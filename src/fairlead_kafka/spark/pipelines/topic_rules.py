@@ -25,7 +25,7 @@ _TEXTS = {True: "true", False: "false"}
 
 @dataclass(frozen=True)
 class Use:
-    """A source or sink with options that are known."""
+    """A source or sink whose options are known."""
 
     settings: Settings
     kind: str
@@ -68,7 +68,8 @@ def uses_of(definitions: Definitions) -> list[Use]:
 
 
 def option_findings(uses: Iterable[Use], project: Project) -> Iterator[Finding]:
-    """Options that Fairlead would refuse, and one that most newcomers miss."""
+    """Findings about options that Fairlead would refuse, and about one that most newcomers
+    forget."""
     for use in uses:
         shown = project.shown(use.place.file)
         unknown = {name.lower() for name, one in use.settings.items() if one.value is UNKNOWN}
@@ -106,8 +107,8 @@ def _problems(use: Use) -> list[str]:
 
 
 def _client_options(use: Use, shown: str) -> Iterator[Finding]:
-    """`kafka.*` names that no client has, where the value is not known: the others are judged with
-    it."""
+    """Findings about `kafka.*` options that no client has and whose values are not known. (Those
+    with known values are checked together with these.)"""
     known = {key.name for key in CLIENT_CONFIGS.scope("producer" if use.kind == "write" else "consumer")}
     every = {key.name for key in CLIENT_CONFIGS.scope("producer")} | {
         key.name for key in CLIENT_CONFIGS.scope("consumer")
@@ -124,11 +125,11 @@ LookAt = Callable[[str], ClusterView]
 
 
 def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> Iterator[Finding]:
-    """Brokers that do not answer, and topics that are not there. `look_at` is `cluster.look_at`;
-    each cluster is asked once.
+    """Findings about brokers that do not answer, and topics that do not exist. `look_at` is
+    `cluster.look_at`; each cluster is asked once.
 
-    A cluster that wants TLS or a log-in is not asked: that takes a whole client, and longer than a
-    check.
+    A cluster that needs TLS or a log-in is not asked: that takes a whole client, and longer than a
+    check should.
     """
     views: dict[str, ClusterView | Exception] = {}
     reported: set[tuple[str, int]] = set()
@@ -159,10 +160,8 @@ def _secured(use: Use) -> bool:
 
 
 def _where(use: Use, setting: Setting, project: Project) -> tuple[str, int]:
-    """File and line of a value.
-
-    The specification's if it came from there; line 0 of what was typed if that went over it.
-    """
+    """File and line of an option's value: those of the specification if it came from there; if the
+    command line replaced it, what was typed and line 0."""
     if setting.configured_by in project.typed:
         return project.typed[setting.configured_by], 0
     if setting.configured_by is not None:
@@ -210,7 +209,8 @@ def _lower(use: Use) -> dict[str, str]:
 
 
 def named_topics(use: Use) -> Iterator[tuple[str, list[int], str]]:
-    """Topics, partitions that are named, and the option that names them."""
+    """The topics that a source or sink names: (topic, the partitions named, the option that names
+    them)."""
     options = _lower(use)
     if use.kind == "write":
         if "topic" in options:

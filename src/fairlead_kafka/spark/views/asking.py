@@ -22,7 +22,8 @@ from fairlead_kafka.spark.shipped import with_shipped_files
 
 @errors_first
 class AskingReader(DataSourceReader):
-    """Reads `rows` in a single task. Raises what the admin client raises."""
+    """A reader whose rows one task asks the cluster for (`rows`). Raises what the admin client
+    raises."""
 
     schema: ClassVar[StructType]
 
@@ -44,7 +45,7 @@ class AskingReader(DataSourceReader):
 
     @abstractmethod
     def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
-        """The rows, as `schema` has them."""
+        """The rows that the cluster answers, with the fields of `schema`."""
 
     def wants(self, topic: str) -> bool:
         """Whether the options choose this topic."""

@@ -63,7 +63,8 @@ class BatchesReader(FairleadReader):
         super().__init__(options, BATCHES_SCHEMA)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The batches of a task's ranges. Spark asks for None once if there is no partition at all."""
+        """The batches of a task's ranges. Spark asks for None once if there is no partition at
+        all."""
         if not isinstance(partition, TaskRanges):
             return
         options = self._options

@@ -39,7 +39,7 @@ class OffsetsReader(AskingReader):
     def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
         """Rows of the groups asked for, or of all, by group and partition.
 
-        ConfigError names groups that are not there.
+        ConfigError names groups that do not exist.
         """
         listed = admin.list_groups()
         wanted = self._options.groups
@@ -57,8 +57,8 @@ class OffsetsReader(AskingReader):
 
 
 def _members(admin: Admin, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
-    """Members by group. Groups of the protocol of KIP-848 are not described this way: of them
-    offsets alone are told."""
+    """Members by group. Groups of the protocol of KIP-848 that brokers do not describe are left
+    out."""
     found: Mapping[str, GroupDescription] = {}
     try:
         found = admin.describe_groups(names) if names else {}

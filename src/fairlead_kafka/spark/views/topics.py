@@ -58,10 +58,8 @@ class TopicsReader(AskingReader):
     schema = TOPICS_SCHEMA
 
     def rows(self, admin: Admin) -> Iterator[Mapping[str, object]]:
-        """Rows by topic and partition; internal topics only where they are named.
-
-        ItemsFailed names topics that are not there.
-        """
+        """The rows by topic and partition; internal topics only if they are named. ItemsFailed
+        names topics that do not exist."""
         topics = self._options.topics
         names = sorted(filter(self.wants, admin.list_topics())) if topics is None else sorted(set(topics))
         described = admin.describe_topics(names) if names else {}

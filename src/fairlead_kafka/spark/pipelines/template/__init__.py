@@ -17,8 +17,8 @@ _HERE = Path(__file__).parent
 
 
 def write_project(folder: Path, name: str, bootstrap_servers: str) -> list[Path]:
-    """Write the project's files into a new or empty folder; their paths. Raises ConfigError if
-    something is there already."""
+    """Write a new project's files into a new or empty folder, and return their paths. Raises
+    ConfigError if the folder is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder}: is there already, and is not an empty folder; name another")
     storage = (folder / "storage").absolute()
