@@ -470,8 +470,7 @@ def config_names() -> str:
     )
     return (
         '"""Names of all configs by the type of their values, so that type checkers know what\n'
-        "`Settings.__getitem__` returns. Written by docs/generate.py (`make docs`) from the tables of "
-        "configs.\n"
+        "`Settings.__getitem__` returns. docs/generate.py (`make docs`) writes it from the config tables.\n"
         '"""\n\n'
         f"from typing import Literal\n\n{rows}\n"
     )

@@ -18,4 +18,4 @@ joined. `coverage` says what was reached.
 A target raises whatever is a finding: an exception that is no named error, a difference between the
 two, an operation that outlives its time-out. It returns how many inputs it made: frames, batches,
 requests, answers.
-"""  # noqa: E501
+"""

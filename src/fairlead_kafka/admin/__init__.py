@@ -1,25 +1,25 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
 Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to
-bottom, run by `AdminMachine` inside its step. Modules named `..._items` hold what scripts take and
-give, and what of it is checked before anything is sent; `acls`, `cluster`, `configs`, `groups` and
-so on hold the scripts.
+bottom, run by `AdminMachine` inside its step. Modules named `..._items` hold the arguments and
+results of scripts, with the checks made before anything is sent; `acls`, `cluster`, `configs`,
+`groups` and so on hold the scripts.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request,
-items that failed for a reason that passes are asked about again after a back-off with fresh
-metadata, and when all are completed the call gives {item: result} or raises one `ItemsFailed` that
-names every item with its error, and holds the results of the others. What passes is what the table
-of error codes calls retriable, except that a topic that is not there is an error at once.
+items that failed with a retriable error are asked about again after a back-off with fresh metadata,
+and when all are completed the call gives {item: result} or raises one `ItemsFailed` that names
+every item with its error, and holds the results of the others. The table of error codes says which
+errors are retriable (`base.codes`), except that a topic that does not exist is an error at once.
 
 Requests that must go to the controller go to the node that the metadata names; NOT_CONTROLLER asks
 for metadata and tries again. Under KRaft that node is any broker, which passes the request on.
 
 `create_topics` and `create_partitions` return only when the metadata has every partition with a
-leader, `delete_topics` when the topics are gone from it: creating and then producing, or deleting
-and then creating again, just works. All of it is bounded by the call's time-out; TimedOut then says
-what was still missing.
+leader, `delete_topics` when the metadata has the topics no more: creating and then producing, or
+deleting and then creating again, just works. All of it is bounded by the call's time-out; TimedOut
+says which topics and partitions were still missing.
 
-A request whose answer was lost may have been carried out. Nothing hides that: a topic that "exists
+A request whose answer was lost may have been carried out. This is not hidden: a topic that "exists
 already" on the second try is an error, and its message says that an earlier request went
 unanswered.
 """

@@ -1,4 +1,5 @@
-"""Frame of admin calls that go to the leaders of partitions, and again where leaders move."""
+"""Frame of admin calls that send requests to the leaders of partitions, and send again if a leader
+moves."""
 
 from __future__ import annotations
 

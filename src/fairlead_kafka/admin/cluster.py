@@ -1,5 +1,5 @@
-"""The cluster as a whole: what has configs, features, the quorum. Sources: KIP-584, KIP-836,
-KIP-1142."""
+"""Admin scripts about the whole cluster: list resources that have configs, features, the quorum.
+Sources: KIP-584, KIP-836, KIP-1142."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Frames of admin calls to coordinators, about groups and transactional ids.
-
-Calls are about some of them, or about those of every broker.
-"""
+"""Frames of admin calls that send requests to the coordinators of groups or transactional ids: of
+those that the call names, or of all on every broker."""
 
 from __future__ import annotations
 

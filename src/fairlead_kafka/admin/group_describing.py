@@ -1,8 +1,8 @@
 """Descriptions of groups, of the classic protocol and of KIP-848.
 
-Brokers describe the two by different APIs, and nobody knows beforehand which a group is: what
-DescribeGroups does not have is asked for by ConsumerGroupDescribe. Kafka's counterpart:
-`DescribeConsumerGroupsHandler`.
+Brokers describe the two protocols by different APIs, and the client does not know the protocol of a
+group beforehand: groups that DescribeGroups does not find are asked for by ConsumerGroupDescribe.
+Kafka's counterpart: `DescribeConsumerGroupsHandler`.
 """
 
 from __future__ import annotations

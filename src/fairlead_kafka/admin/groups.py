@@ -2,8 +2,7 @@
 delete.
 
 A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator
-share a request where the API has room for several. Sources: KIP-222, KIP-496, KIP-518, KIP-709,
-KIP-848.
+share a request if the API takes several. Sources: KIP-222, KIP-496, KIP-518, KIP-709, KIP-848.
 """
 
 from __future__ import annotations

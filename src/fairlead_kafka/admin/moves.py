@@ -1,4 +1,4 @@
-"""Who leads and where replicas are: elections, reassignments, log directories. Sources: KIP-113,
+"""Leaders and places of replicas: elections, reassignments, log directories. Sources: KIP-113,
 KIP-455, KIP-460."""
 
 from __future__ import annotations

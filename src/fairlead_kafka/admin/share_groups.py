@@ -1,6 +1,6 @@
-"""Share groups (KIP-932): describe them; list, set and delete where they are.
+"""Share groups (KIP-932): describe them; list, set and delete their offsets.
 
-To delete the groups themselves is `groups.delete_groups`, as for any group.
+To delete the groups themselves, use `groups.delete_groups`, as for any group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topics: create, delete, grow, list, describe; and the cluster. Sources: KIP-4, KIP-195,
+"""Topics: create, delete, add partitions, list, describe; and the cluster. Sources: KIP-4, KIP-195,
 KIP-516."""
 
 from __future__ import annotations

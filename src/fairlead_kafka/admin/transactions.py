@@ -1,8 +1,8 @@
 """Transactions: list, describe (KIP-664), commit or abort one that its producer left open.
 
-Ending speaks the first protocol of transactions, as our producer does: EndTxn up to version 4
-leaves the epoch as it is, so an EndTxn whose answer got lost can be sent again and is answered as
-done (`base.codes` and `producer.coordinators` say more).
+To end a transaction uses the first protocol of transactions, as Fairlead's producer does: EndTxn up
+to version 4 leaves the epoch as it is, so an EndTxn whose answer got lost can be sent again and is
+answered as done (`base.codes` and `producer.coordinators` say more).
 """
 
 from __future__ import annotations

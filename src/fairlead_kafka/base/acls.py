@@ -1,4 +1,4 @@
-"""Access control lists as Kafka's protocol has them: who may do what to which resource
+"""Access control lists as in Kafka's protocol: the operations that a principal may do on a resource
 (`org.apache.kafka.common.acl`, KIP-11, KIP-290)."""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Checks of the arguments of public methods: the error says what the method takes, with an example.
 
-A class that is `checked` compares the arguments of its public methods with their annotations
-before they begin, down to the fields of named tuples and dataclasses and to the bounds of numbers
-(`base.within`). The code behind may then trust the types: a machine that met a text where a number
-belongs would end, and its client with it. What an annotation does not say (a callable's parameters,
-items of an iterator) is not checked.
+A class that is `checked` compares the arguments of its public methods with their annotations before
+they begin, down to the fields of named tuples and dataclasses and to the bounds of numbers
+(`base.within`). The code behind may then trust the types: a machine that gets a text instead of a
+number would fail, and its client with it. Parts that annotations do not describe (a callable's
+parameters, items of an iterator) are not checked.
 """
 
 from __future__ import annotations

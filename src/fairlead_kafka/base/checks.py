@@ -1,8 +1,8 @@
 """Consistency checks: how a `check()` method says that redundant state differs.
 
-An object that keeps incrementally what could be computed from something else (a counter, an index,
-a sum) has a method `check()`, which computes it from that and raises CheckFailed if it differs. The
-simulator and property tests call it; a running program does not.
+An object that keeps a value incrementally which could be computed from other state (a counter, an
+index, a sum) has a method `check()`, which computes the value and raises CheckFailed if it differs.
+The simulator and property tests call it; a running program does not.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ comes.
 
 `RETRY`: sending the same request again can succeed; `REFRESH`: the metadata is out of date;
 `REFIND`: the coordinator moved; `FATAL`: this client can do no more. A caller may overrule the
-table, which only knows the usual case.
-Numbers, names and what is retriable: Kafka's protocol guide ("Error Codes").
+table, which only knows the usual case. Source of numbers, names and retriability: Kafka's protocol
+guide ("Error Codes").
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables of configs: one entry per key, from which parsing, errors and the documentation all come.
 
 The tables themselves are `config_client.CLIENT_CONFIGS` and `config_broker.BROKER_CONFIGS`. Keys
-are Kafka's own, dotted, with Kafka's defaults. A key that is unknown, or a value that does not fit,
-is refused with the nearest right name; all that is wrong is said at once.
+are Kafka's own, dotted, with Kafka's defaults. A key that is unknown is refused with the nearest
+known name; one error names all invalid keys and values.
 """
 
 from __future__ import annotations

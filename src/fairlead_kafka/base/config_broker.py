@@ -1,9 +1,9 @@
 """The table of broker and topic configs: every key of Kafka's (release 4.3), with Kafka's defaults.
 
-A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as Kafka's
-`ServerTopicConfigSynonyms` does. Keys that change nothing here are kept and listed all the same
-(`config_kept`), and say why in `no_effect`. Keys that Kafka has no more are in the table's
-`unsupported` (`config_broker_refused`), with the reason.
+A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` has the pairs, as Kafka's
+`ServerTopicConfigSynonyms` does. Keys without an effect here are kept and listed as well
+(`config_kept`), and `no_effect` says why. Keys that Kafka removed are in the table's `unsupported`
+(`config_broker_refused`), with the reason.
 """
 
 from __future__ import annotations

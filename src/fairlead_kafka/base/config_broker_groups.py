@@ -1,5 +1,5 @@
 """Configs of groups of the consumer protocol (KIP-848): a broker's, and those of single groups,
-which stand over the broker's; Kafka's keys and defaults (release 4.3)."""
+which take precedence; Kafka's keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

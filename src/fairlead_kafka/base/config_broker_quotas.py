@@ -1,4 +1,4 @@
-"""Configs of a broker about client quotas (KIP-13, KIP-599): over how long a time rates are
+"""Configs of a broker about client quotas (KIP-13, KIP-599): the time over which rates are
 measured. Kafka's keys and defaults."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Configs that older releases of Kafka had and Kafka 4 has not, each with the reason that its user
-is told. What Kafka 4.3 has is known, see `config_kept`."""
+"""Configs that older releases of Kafka had and Kafka 4 does not have, each with the reason that an
+error gives. Configs of Kafka 4.3 without an effect here are in `config_kept`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Configs of a cluster's brokers as one: who leads, who is alive, how many replicas, and KIP-578's
-limits."""
+"""Configs of a cluster's replication: leaders, sessions of brokers, numbers of replicas, and
+KIP-578's limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Configs that brokers tell and are not told: who a broker is, and where it is. Kafka's keys
-(release 4.3)."""
+"""Configs that brokers report and that cannot be set: a broker's id, roles and directories. Kafka's
+keys (release 4.3)."""
 
 from __future__ import annotations
 

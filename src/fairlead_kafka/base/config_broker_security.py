@@ -1,4 +1,4 @@
-"""Configs of a broker about who may connect and do what: Kafka's keys and defaults (release 4.3).
+"""Configs of a broker about TLS, log-ins and rights: Kafka's keys and defaults (release 4.3).
 
 Many keys can be set for one listener, as `listener.name.<listener, in small letters>.<key>`, and
 some SASL keys for one of its mechanisms, as `listener.name.<listener>.<mechanism>.<key>`

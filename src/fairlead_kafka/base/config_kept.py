@@ -1,9 +1,6 @@
-"""How the tables of configs that are kept and of no effect are written.
-
-Such a key is taken, checked, kept and listed as Kafka does, and changes nothing here. Its
-`ConfigKey` says in `no_effect` why. What would break a promise if it were ignored is refused by its
-validator.
-"""
+"""How tables of configs without an effect here are written. +P A config of these is accepted,
+checked, kept and listed as in Kafka, and changes nothing here; `ConfigKey.no_effect` says why.
+Values that would break a promise if they were ignored are refused by the key's validator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Groups of the newer protocols and their coordinators; Kafka's keys and defaults (release 4.3),
-of no effect here."""
+"""Configs without an effect here: groups of the newer protocols and their coordinators; Kafka's
+keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How a broker's log is kept on disk, how replicas are copied, and the quorum of controllers;
-Kafka's keys and defaults (release 4.3), of no effect here."""
+"""Configs without an effect here: a broker's log on disk, replication, and the quorum of
+controllers; Kafka's keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

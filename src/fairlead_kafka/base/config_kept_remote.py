@@ -1,4 +1,4 @@
-"""Tiered storage; Kafka's keys and defaults (release 4.3), of no effect here."""
+"""Configs without an effect here: tiered storage; Kafka's keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Parts of log-ins and TLS that are Java's or Kerberos's, and delegation tokens; Kafka's keys and
-defaults (release 4.3), of no effect here."""
+"""Configs without an effect here: parts of log-ins and TLS that are Java's or Kerberos's, and
+delegation tokens; Kafka's keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

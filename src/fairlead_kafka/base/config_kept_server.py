@@ -1,5 +1,5 @@
-"""Work of a broker by itself: threads, sockets, metrics, plug-in classes; Kafka's keys and
-defaults (release 4.3), of no effect here."""
+"""Configs without an effect here: a broker's threads, sockets, metrics and plug-in classes; Kafka's
+keys and defaults (release 4.3)."""
 
 from __future__ import annotations
 

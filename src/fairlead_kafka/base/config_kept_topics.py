@@ -1,4 +1,4 @@
-"""Configs of topics that change nothing here: segments, indexes, throttles, tiered storage. Kafka's
+"""Configs of topics without an effect here: segments, indexes, throttles, tiered storage. Kafka's
 keys and defaults (release 4.3)."""
 
 from __future__ import annotations

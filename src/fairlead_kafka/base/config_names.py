@@ -1,6 +1,6 @@
 """Names of all configs by the type of their values, so that type checkers know what
-`Settings.__getitem__` returns. Written by docs/generate.py (`make docs`) from the tables of
-configs."""
+`Settings.__getitem__` returns. docs/generate.py (`make docs`) writes it from the config tables.
+"""
 
 from typing import Literal
 

@@ -3,7 +3,7 @@ for the same.
 
 Values of type PASSWORD are `Secret`s and never shown. A value may hold `${env:NAME}` or
 `${file:PATH:KEY}` anywhere; such references are resolved where they are used
-(`fairlead_kafka.security`), so that what is stored or shipped never holds the secret.
+(`fairlead_kafka.security`), so that stored or shipped settings never hold the secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Loggers of this package, whose lines raise nothing: `GuardedLogger`.
+"""Loggers of this package, whose methods raise nothing: `GuardedLogger`.
 
-A filter or a handler of the application's runs within the call that logs: in the step of a client
-or of a broker, on a thread of a log-in, in a task of Spark's. What it raises, of whatever kind but
-KeyboardInterrupt, is counted here and goes no further.
+A logging filter or handler of the application runs within the call that logs: in the step of a
+client or broker, on a thread of a log-in, in a task of Spark. Exceptions that it raises are counted
+here and not raised further, except KeyboardInterrupt.
 """
 
 from __future__ import annotations

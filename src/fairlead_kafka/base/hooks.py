@@ -1,8 +1,9 @@
-"""Named places in the code where the simulation may plant a bug, to see that it would notice one.
+"""Named places in the code where the simulation may plant a bug, to verify that its checks find the
+bug.
 
 A method marked with `@hook("what it decides")` is entered in HOOKS when its class is made, and
-stays the plain method that it is: a call costs nothing more. `Hook.replaced` puts another in its
-place for the time of a block.
+stays a plain method: a call costs nothing more. `Hook.replaced` replaces the method for the time of
+a `with` block.
 """
 
 from __future__ import annotations

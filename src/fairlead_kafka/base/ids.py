@@ -1,4 +1,4 @@
-"""Names of things: the identifiers that every room shares."""
+"""Identifiers that all packages share: nodes, topics, partitions, producers."""
 
 from __future__ import annotations
 

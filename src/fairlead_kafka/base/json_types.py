@@ -1,7 +1,8 @@
-"""JSON values as types, and reads that check what they find.
+"""Types of JSON values, and functions that read values and check their types.
 
-`Json` is covariant: a `dict[str, int]` is one. What was parsed is made of dicts and lists; narrow
-it with `isinstance`, or by the functions here, which say what was expected and what was found.
+`Json` is covariant: a `dict[str, int]` is one. Parsed values are dicts and lists; narrow their
+types with `isinstance`, or by the functions here, whose errors say which type was expected and
+which was found.
 """
 
 from __future__ import annotations

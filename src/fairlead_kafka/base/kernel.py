@@ -3,8 +3,8 @@
 A kernel takes flat arrays and integers and gives integers. It is written in C (`src/native`),
 compiled when the package is built, and loaded with the package as the module `_native`, which takes
 a millisecond. The reference implementation, written independently from the format, is the oracle of
-the tests. It serves users only where there is no machine code, some fifty times slower; a warning
-in the log says so once.
+the tests. It runs in production only if there is no machine code, some fifty times slower; a
+warning is logged once.
 """
 
 from __future__ import annotations

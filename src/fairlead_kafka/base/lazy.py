@@ -1,5 +1,5 @@
-"""Public names that are loaded when they are first used (PEP 562): a program pays at its start for
-what it uses."""
+"""Public names that are loaded when they are first used (PEP 562): a program loads only the parts
+that it uses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every bound in the system in one place, each with its reason, and assertions on how they
-relate."""
+"""Every bound of Fairlead in one place, each with its reason, and assertions on how they relate."""
 
 from __future__ import annotations
 

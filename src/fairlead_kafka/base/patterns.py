@@ -1,19 +1,20 @@
-"""Regular expressions of clients (subscriptions of consumers, transactional ids to list), matched
+r"""Regular expressions of clients (subscriptions of consumers, transactional ids to list), matched
 in a time that is bounded by their length.
 
 Kafka has RE2 for this, whose expressions cannot run for ever on any text. Python's `re` tries one
-way after another, and a short expression of a member (`(a+)+b`) could hold the coordinator for
+way after another, and a short expression of a member (`(a+)+b`) could block the coordinator for
 hours. So this is an automaton of its own, after Thompson: all ways are followed at once, one
 character at a time. Matching costs at most (states) x (characters), and states are bounded by
 STATES_MAX; steps once taken are remembered, so that many names cost little more than their length.
 
 The syntax is RE2's, as far as it has a meaning for the names of topics (letters, digits, `.`, `_`,
-`-`): characters and escapes, `.`, classes with ranges, `\\d \\w \\s` and their opposites,
-`[:alpha:]` and its like in classes, groups `( )`, `(?: )`, `(?P<name> )`, `(?<name> )`,
-alternation, `* + ? {n} {n,} {n,m}` and their lazy forms (which match the same names), `^ $ \\A
-\\z`, `\\b \\B`, the flags `(?i) (?s) (?m) (?U)` for all that follows or for one group, and
-`\\Q...\\E`. Not served, and refused in words: Unicode classes (`\\p{Greek}`), which no topic's name
-could match; what RE2 has not either (references, looking ahead or behind, possessive repeats)."""
+`-`): characters and escapes, `.`, classes with ranges, `\d \w \s` and their opposites, `[:alpha:]`
+and its like in classes, groups `( )`, `(?: )`, `(?P<name> )`, `(?<name> )`, alternation, `* + ? {n}
+{n,} {n,m}` and their lazy forms (which match the same names), `^ $ \A \z`, `\b \B`, the flags `(?i)
+(?s) (?m) (?U)` for all that follows or for one group, and `\Q...\E`. Refused, with a message:
+Unicode classes (`\p{Greek}`), which no topic's name could match; features that RE2 lacks
+(references, looking ahead or behind, possessive repeats).
+"""
 
 from __future__ import annotations
 

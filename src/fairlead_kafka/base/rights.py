@@ -1,4 +1,4 @@
-"""Errors for missing rights: they say what to ask an administrator for."""
+"""Errors for missing rights: their messages name the right to ask an administrator for."""
 
 from __future__ import annotations
 

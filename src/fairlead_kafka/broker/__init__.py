@@ -1,6 +1,6 @@
 """One Kafka broker as a machine: bytes of clients in, bytes of answers and file effects out.
 
-Theory of operation. `Broker` (`machine`) gets events from its host and hands them on: bytes of a
+Theory of operation. `Broker` (`machine`) gets events from its host and passes them on: bytes of a
 connection to its `Session`, answers of the disk to `Files`, deadlines to `Timers`. A session cuts
 frames, looks up the API in the registry (`dispatch`), and calls the handler in `broker.api`: one
 file per API, its docstring saying which versions it serves. A handler replies when it can, at once
@@ -20,23 +20,23 @@ out; `purgatory` holds fetches that wait; `internal` reads and writes without a 
 internal topics. `share_groups` has the other coordinator and the leader's part of share groups
 (KIP-932). `replication` keeps the partitions that several brokers have, and says what is
 replicated; `links` carries requests to other brokers, for replication and for transactions.
-`controller` holds the cluster's metadata, and tells what changes: one object for all brokers of a
+`controller` holds the cluster's metadata, and reports changes: one object for all brokers of a
 thread, called directly; `control` is the way to it from another process. `lifecycle` is the life of
 a broker as a table.
 
-`listeners` is what the configs say of where the broker listens; each has its security protocol, and
-its clients are told its addresses. What TLS does to bytes is the host's, and so is the judgement of
-passwords and tokens; `login` is the order in which a client's log-in goes. `authorizer` says who
-may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks
-for, and its docstring names them. `quotas` is what one client may use of a broker.
+`listeners` has the listeners of the configs; each has its security protocol and advertised
+addresses. TLS, and the check of passwords and tokens, are the host's; `login` is the order of
+requests in a client's log-in. `authorizer` decides which operations a principal may do; every
+handler asks it (`Session.may`, `api.rights`) for the same rights as Kafka's handler, and its
+docstring names them. `quotas` limits a client's use of a broker.
 
-`clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an
-exception is: what a request, a partition or a task leaves to be called later is called in its name,
-and fails nobody else. `Broker.check()` compares what its parts keep twice.
+`clients` keeps the sessions and what all of them may hold together. `guard` finds the owner of an
+exception: callbacks of a request, a partition or a task are called with it as owner, and an
+exception fails only the owner. `Broker.check()` compares redundant state of the parts.
 
 Floors. Imports go down only, those for types included (`lint-imports`, and `tests/tidy` for circles
-anywhere). No part knows `Broker`: each says in a protocol beside it (`...Host`) what it needs of
-the broker, and `machine`, which builds all of them, fits every one.
+anywhere). No part imports `Broker`: each defines a protocol (`...Host`) with the functions of the
+broker that it uses, and `Broker` in `machine`, which builds the parts, implements all of them.
 
     machine                                   builds the parts and wires them
     lifecycle, clients, disk_watch            the broker's life, all connections, its disk
@@ -53,10 +53,10 @@ the broker, and `machine`, which builds all of them, fits every one.
     controller                                the cluster's metadata
     files, timers, faults, fields, listeners, home    and guard, which all stand on
 
-A handler is given `Services` and the `Requester`, and no more; `sessions` and `api` never meet but
-in the table. A test fits either with a few attributes.
+A handler is given `Services` and the `Requester`, and no more; `sessions` and `api` are connected
+only by the table. A test needs only a few attributes for each.
 
-Three ways through it, file by file.
+Three ways through the broker, file by file.
 
 A produce request: `machine`, `clients` (whose connection), `sessions` (frames, order, bounds),
 `dispatch` (which handler), `outstanding` (what is begun), `api/k00_produce`, `api/rights`,
@@ -65,25 +65,26 @@ A produce request: `machine`, `clients` (whose connection), `sessions` (frames, 
 the end of the step `machine` has `log/logs` and `log/writer` write what all requests left, through
 `files`. The disk's answer: `machine`, `files`, `log/writer`, `replication`, `replication/led` (the
 high watermark), `purgatory` (fetches that wait for it), `api/k00_produce`, `sessions`, `answers`.
-Visited twice: `sessions`, which begins a request and sends its answer, in order; the handler, which
-appends now and answers when that is safe; `log/logs`, for a partition is found before its batch is
-checked; `log/writer`, for many appends make one write; `replication`, which is asked for the epoch
-and hears of what is written; `machine`, by which every event comes in and every effect goes out,
-and `guard` wherever work goes on that somebody else began.
+These are visited twice: `sessions`, which begins a request and sends its answer, in order; the
+handler, which appends at once and answers when the batch is written or replicated; `log/logs`, for
+a partition is found before its batch is checked; `log/writer`, for many appends make one write;
+`replication`, which is asked for the epoch and informed of writes; `machine`, by which every event
+comes in and every effect goes out, and `guard` wherever a callback of another owner is called.
 
-A timer, say of a fetch that has waited long enough: `machine`, `timers`, `guard` (in whose name),
-`api/k01_fetch`, `fetch_sessions` and `purgatory` (it waits no more), `partitions`, `log/reader`,
-`api/k01_fetch`, `sessions`, `answers`. The handler comes twice, before the disk is read and after.
+A timer, say of a fetch that has waited long enough: `machine`, `timers`, `guard` (the owner),
+`api/k01_fetch`, `fetch_sessions` and `purgatory` (it does not wait any more), `partitions`,
+`log/reader`, `api/k01_fetch`, `sessions`, `answers`. The handler is listed twice, before the disk
+is read and after.
 
-An error: what a handler cannot do is a BrokerError, which it turns into a code of its own answer,
-and no other file sees it. Anything else that it, or what it left to be called, raises ends in
-`guard`, which finds the owner: `outstanding` closes the connection by `sessions` and `clients`; a
-partition goes offline by `partitions`, `replication` and `purgatory`; a shard is read again by
-`shards`. What is in SHARED goes on to `machine`, and the host ends the broker (`crashed`).
+An error: BrokerErrors are turned by the handler into error codes of its answer, and no other file
+sees them. Any other exception of the handler or its callbacks is caught by `guard`, which finds the
+owner: `outstanding` closes the connection by `sessions` and `clients`; a partition goes offline by
+`partitions`, `replication` and `purgatory`; a shard is read again by `shards`. Exceptions of a type
+in SHARED are raised to `machine`, and the host ends the broker (`crashed`).
 
-A broker has one life. Its restart is another machine over the same folder; whatever is not on disk
-is gone. Nothing is acknowledged before it is written (and synced, where the topic asks for it), and
-with acks=all before it is replicated.
+A `Broker` is never restarted: a restart is a new machine over the same folder, and state that is
+not on disk is lost. Nothing is acknowledged before it is written (and synced, where the topic asks
+for it), and with acks=all before it is replicated.
 """
 
 from fairlead_kafka.broker.controller import Controller

@@ -1,5 +1,5 @@
-"""Answers of one connection on their way out: written at once or with a delay, and counted until
-they have left."""
+"""Answers of one connection that are not sent yet: written at once or with a delay, and counted
+until they are sent."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
 """The connections of clients to one broker: how many there may be, which are closed as idle, and
-what all of them hold together.
+the memory that all of them hold together.
 
 Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its
-configs. Above `max.connections` nobody is accepted until somebody leaves: what was accepted
-meanwhile is neither read nor served. Above `max.connections.per.ip` a connection is closed at once,
-and above its address' `connection_creation_rate` after a while. One on which nothing happened for
-`connections.max.idle.ms` is closed, but never while a request waits for its answer, or the
-connection is to be still.
+configs. Above `max.connections` no connection is accepted until another is closed: connections
+accepted meanwhile are neither read nor served. Above `max.connections.per.ip` a connection is
+closed at once, and above its address' `connection_creation_rate` after a while. One on which
+nothing happened for `connections.max.idle.ms` is closed, but never while a request waits for its
+answer, or the connection is muted by a quota.
 
 Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing
-more is read until they take half of it. Excepted are brokers, for whom others wait; connections
-that have not said yet who they are; and one at a time that has sent part of a request, oldest
-first, so that all of them end in turn even if parts alone pass the bound.
+more is read until they take half of it. Exceptions are connections of brokers, because clients wait
+for them; connections that are not authenticated yet; and one connection at a time that has sent
+part of a request, oldest first, so that all are completed in turn even if parts alone exceed the
+bound.
 """
 
 from __future__ import annotations

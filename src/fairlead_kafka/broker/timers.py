@@ -31,7 +31,7 @@ class Timer:
 
 
 class TimerHost(Protocol):
-    """The parts of a broker that timers use: its clock, and functions to be called at a deadline."""
+    """The parts of a broker that timers use: its clock, and functions called at a deadline."""
 
     now_ns: int
     """Time of the step, in nanoseconds on the host's clock, which does not go back."""

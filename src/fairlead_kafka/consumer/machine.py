@@ -79,7 +79,7 @@ class ConsumerMachine:
             else make_member(settings, rng, self.network, self._gate, self, self.recorder)
         )
         self.client_metrics: Callable[[int], ConsumerMetrics] | None = None
-        """Set by the client class: gives `metrics` with its own counters, to be pushed (KIP-714)."""
+        """Set by the client class: gives `metrics` with its counters, to be pushed (KIP-714)."""
         self.network.pushing.report = self._report
         self._gauges = Gauges([self.network, *([] if self._group is None else [self._group.network])])
         self._talkers: list[Network | Member | Parting] = [self.network, *filter(None, [self._group])]

@@ -1,7 +1,6 @@
-"""One file per API, named by its key, or `private_…` where only brokers ask for it. Importing this
-package fills the tables of `dispatch`; each file's docstring says which versions it serves and what
-it refuses.
-"""
+"""Handlers: one file per API, named by its key, or `private_…` if only brokers send the request.
+Importing this package fills the tables of `dispatch`; each file's docstring says which versions it
+serves and what it refuses."""
 
 import importlib
 import pkgutil

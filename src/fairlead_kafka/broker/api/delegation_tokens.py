@@ -1,4 +1,4 @@
-"""Answers to requests about delegation tokens, of which there are none."""
+"""Answers to requests about delegation tokens, which are not supported: error codes."""
 
 from __future__ import annotations
 

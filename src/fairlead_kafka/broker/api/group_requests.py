@@ -1,5 +1,5 @@
 """Helpers that the handlers of consumer groups' requests (KIP-848) and of share groups' (KIP-932)
-share: both are described and heard in the same form."""
+share: both have the same fields."""
 
 from __future__ import annotations
 

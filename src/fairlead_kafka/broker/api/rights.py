@@ -1,6 +1,6 @@
 """Helpers to ask what the principal of a session may do; `broker.authorizer` decides it.
 
-Without an authorizer all is allowed, and each of these looks at one attribute.
+Without an authorizer everything is allowed, and each function only tests one attribute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decides what a principal may do."""
+"""The authorizer: decides which operations a principal may do on which resources."""
 
 from __future__ import annotations
 

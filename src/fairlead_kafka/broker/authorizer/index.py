@@ -1,4 +1,4 @@
-"""ACLs by the pattern they are on and by whom they are for."""
+"""Index of ACLs by resource pattern and by principal."""
 
 from __future__ import annotations
 

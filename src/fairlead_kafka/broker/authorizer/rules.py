@@ -1,4 +1,5 @@
-"""Pure functions: which operations a single ACL covers, and how hosts are spelt."""
+"""Rules of ACLs as pure functions: the operations that a single ACL covers, and how hosts are
+written."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator shares, members reconcile one by one.
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns partitions, members reconcile
+one by one.
 
-Theory of operation. Members send heartbeats and nothing else. One says what it reads (names, or an
-expression), what it owns, and at which epoch it is; the answer says what it is to have. Three
-epochs carry this:
+Theory of operation. Members send heartbeats and nothing else. A heartbeat has the member's
+subscription (names, or an expression), the partitions it owns, and its epoch; the answer has the
+partitions that it is to own. Three epochs order this:
 
     group epoch   is raised when members or topics change (`membership`)
     target epoch  the group epoch that the targets of all members were computed for (`assignors`)
@@ -12,18 +13,18 @@ epochs carry this:
                         ▲                               │                                      │
                         └──a member joins, leaves, is fenced or subscribes; a topic changes────┘
 
-and so does each member by itself: it first gives up what is to be another's and says that it did
-(UnrevokedPartitions), goes to the target epoch, and waits for what others have not given up yet
-(UnreleasedPartitions); then it is Stable. A partition is with one member at most, as all members
-see it: `ConsumerGroup.owners` is the index that `check()` holds against the members. Who does not
-come for a session's time is fenced; so is one that does not give up in its rebalance time-out, and
-one that comes with an epoch that the coordinator does not know of.
+Each member has states too: it first revokes partitions that another member is to own and
+acknowledges that (UnrevokedPartitions), moves to the target epoch, and waits for partitions that
+others have not revoked yet (UnreleasedPartitions); then it is Stable. A partition is owned by one
+member at most: `ConsumerGroup.owners` is the index, which `check()` compares with the members. A
+member is fenced if it sends no heartbeat for its session time-out, if it does not revoke within its
+rebalance time-out, or if it sends an epoch that the coordinator did not give it.
 
 A group is the fold of its records in `__consumer_offsets` (`records`: Kafka's own; `group`: the
 fold), one shard with the classic groups and the offsets of the `coordinator`. `membership` and
 `classic_members` are functions that decide what a request changes, as entries; `service` writes
-them, applies them as soon as the log has taken them, answers when it has committed them, and keeps
-the timers. Members of the classic protocol in a consumer group have their requests translated
+them, applies them once they are appended to the log, answers once they are committed, and keeps the
+timers. Members of the classic protocol in a consumer group have their requests translated
 (`classic_members`, `consumer_protocol`).
 
 Expressions are RE2's, and matched in bounded time (`patterns`). `view` is all that a decision may

@@ -1,8 +1,9 @@
-"""The assignors of the coordinator: who of a group's members is to read which partition (KIP-848).
+"""The assignors of the coordinator: functions that assign partitions to a group's members
+(KIP-848).
 
 Pure functions from members and partition counts to a target for each member (`Target`), by the
-names that `group.consumer.assignors` and members give. Equal input gives equal output, whatever
-the order of the members.
+names that `group.consumer.assignors` and members give. Equal input gives equal output, whatever the
+order of the members.
 
 `uniform` (Kafka's `UniformAssignor`): as many partitions for each member as for any other, as far
 as subscriptions allow, and of the present target as much as possible stays where it is. `range`

@@ -1,10 +1,10 @@
 """Members of the classic protocol in a consumer group: their requests, translated (KIP-848, live
 upgrade).
 
-Such a member joins to say what it reads and owns, and is answered with its epoch as generation; it
-is never the leader, so that it asks for its assignment with an empty SyncGroup; a heartbeat is
-REBALANCE_IN_PROGRESS whenever there is something for it to join again for. Functions as in
-`membership`: they change nothing.
+A classic member's JoinGroup has its subscription and the partitions it owns, and is answered with
+its epoch as generation; the member is never the leader, so that it asks for its assignment with an
+empty SyncGroup; a heartbeat is answered with REBALANCE_IN_PROGRESS whenever the member is to join
+again. Functions as in `membership`: they change nothing.
 """
 
 from __future__ import annotations

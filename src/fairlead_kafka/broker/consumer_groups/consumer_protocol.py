@@ -3,8 +3,9 @@
 
 Subscription: version: int16; topics: strings; user data: bytes; from 1 on the partitions owned;
 from 2 on a generation: int32; from 3 on the rack: nullable string. Assignment: version: int16;
-topics with their partitions; user data. Fields that a later version may have at the end are let
-pass."""
+topics with their partitions; user data. Fields that a later version may have at the end are
+ignored.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A consumer group in memory: the fold of its records (`apply_entry`), and questions about it.
 
-Nothing here waits, answers or writes. What a group's records say is all that it knows; timers of
-members and what was last seen of the cluster's topics are kept beside it (`Soft`).
+Nothing here waits, answers or writes. A group consists only of the contents of its records; timers
+of members and the last view of the cluster's topics are kept beside it (`Soft`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Changes that the requests of members make in a group (Kafka's `GroupMetadataManager`).
 
-Each function takes a group, a request and a `View`, and gives entries for the log, and what the
-member is told. None of them changes the group: that is done by the entries, once the log has taken
-them (`group.apply_entry`).
+Each function takes a group, a request and a `View`, and returns entries for the log and the answer
+to the member. None of them changes the group: the entries do, once they are appended to the log
+(`group.apply_entry`).
 
-A group's epoch goes up when its members or their topics change; then targets of that epoch are
+A group's epoch is raised when its members or their topics change; then targets of that epoch are
 computed, at most once in `group.consumer.assignment.interval.ms` (KIP-1263), with the next
 heartbeat of any member; each member then reconciles towards its target at its own pace
-(`reconcile`)."""
+(`reconcile`).
+"""
 
 from __future__ import annotations
 

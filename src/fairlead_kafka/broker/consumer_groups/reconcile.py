@@ -1,8 +1,8 @@
 """The next step of a member on its way to its target (Kafka's `CurrentAssignmentBuilder`).
 
-A member first gives up what it is not to have any more, and says that it did; then it is given what
-others have given up. So a partition is with one member at most, at every moment, as all members see
-it. Pure functions.
+A member first revokes partitions that it is not to own any more, and acknowledges that; then it is
+assigned partitions that others have revoked. So a partition is owned by one member at most at every
+moment. Pure functions.
 """
 
 from __future__ import annotations

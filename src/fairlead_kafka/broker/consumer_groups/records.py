@@ -1,5 +1,5 @@
 """Consumer groups as records of `__consumer_offsets`, in Kafka's own format (version 0 of each), so
-that Kafka's tools read them, and who coordinates a group next goes on where the log is.
+that Kafka's tools can read them, and the next coordinator of a group continues from the log.
 
 | key | Kafka's name | key's fields after the version | value |
 |---|---|---|---|
@@ -12,7 +12,8 @@ that Kafka's tools read them, and who coordinates a group next goes on where the
 
 Key 4 (`ConsumerGroupPartitionMetadata`) is what Kafka 4.0 wrote in place of the hash in
 `EpochRecord` (KIP-1101); it is passed over. Strings of keys have an int16 length, values are
-flexible (KIP-482). A null value takes a record back."""
+flexible (KIP-482). A null value is a tombstone: it deletes the record.
+"""
 
 from __future__ import annotations
 

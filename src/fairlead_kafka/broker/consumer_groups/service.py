@@ -1,8 +1,9 @@
-"""Consumer groups of one broker: requests of members, their timers, and what goes to the log.
+"""Consumer groups of one broker: requests of members, their timers, and writing to the log.
 
-A step is decided on what is in memory (`membership`, `classic_members`), written as one batch, and
-in memory as soon as the log has taken it, so that the next request is decided on it. Nobody is
-answered before the log has committed what the answer rests on, be it another's.
+A change is decided from the state in memory (`membership`, `classic_members`), written as one
+batch, and applied to memory once it is appended, so that the next request sees it. A request is
+answered only once all records that its answer depends on are committed, also those of other
+requests.
 """
 
 from __future__ import annotations

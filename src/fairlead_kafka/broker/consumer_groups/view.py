@@ -1,4 +1,4 @@
-"""The cluster and a broker's settings as consumer groups see them: narrow, and read only."""
+"""The parts of the cluster's metadata and a broker's settings that consumer groups read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A broker that was away: its image becomes what the controller's is now, and what changed is told
-as if it had been there."""
+"""Catching up of a broker that was disconnected: its image is replaced by the controller's, and its
+listeners are informed of the changes in between."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The private protocol between a broker and the controller: frames as Kafka's (a size, then bytes),
-the first byte of each its kind.
+"""The private protocol between a broker and the controller: frames as in Kafka's protocol (a size,
+then bytes), whose first byte is their kind.
 
 | kind | from | content |
 |---|---|---|
@@ -12,7 +12,7 @@ the first byte of each its kind.
 | refusal | controller | text: why the broker may not join; the connection ends |
 
 The controller sends an answer after the lines of the decision that it answers, so a broker that
-reads it has them.
+reads an answer has applied them.
 """
 
 from __future__ import annotations

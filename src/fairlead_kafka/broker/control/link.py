@@ -6,10 +6,10 @@
                      │   ▼                  │                  │
                    AWAY ◀──────────────────┴──────────────────┘        CLOSED: detached, or refused
 
-Each time the link comes to FOLLOWING the image is the controller's, and its lines follow. What is
-asked on the way there waits for it, for broker.session.timeout.ms. What was asked and not answered
-when a link is lost may have been decided or not: who asked is told NOT_CONTROLLER, looks at the
-image, and asks again if need be.
+Each time the link comes to FOLLOWING the image is the controller's, and its lines follow. Decisions
+asked for before that wait for it, for broker.session.timeout.ms at most. Decisions without an
+answer when a link is lost may have been made or not: they fail with NOT_CONTROLLER; the caller
+looks at the image, and asks again if necessary.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Decisions and their results as JSON, and back: what crosses between a broker and the controller.
+"""Decisions and their results as JSON, and back: the messages between a broker and the controller.
 
 Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key
 that says what it is. Only decisions, the named tuples and enums of the controller's own modules and
-of ACLs can be named, so whatever arrives, nothing else is built from it.
+of ACLs can be named, so no input can create an object of another class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The producer ids that a broker may give away: a block from the controller at a time."""
+"""The producer ids that a broker may assign: it gets a block of them from the controller at a
+time."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ and have theirs made.
     accepted ──join──▶ member ──BrokerStarted──▶ alive ──connection lost, or silent──▶ fenced
         └──wrong token, or silent──▶ closed
 
-A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once;
-one that hangs, or is cut off, when it has said nothing for `broker.session.timeout.ms`. It is
-fenced by then, and if it lives it joins and starts again.
+A broker is fenced when its connection ends, which `kill -9` causes at once; one that hangs, or is
+cut off, when it has sent nothing for `broker.session.timeout.ms`. If it still runs, it joins and
+starts again.
 """
 
 from __future__ import annotations

@@ -1,33 +1,33 @@
-"""The controller: what the cluster consists of, and the one place where that changes.
+"""The controller: the cluster's metadata, and the one place where it changes.
 
 Theory of operation. The cluster's metadata (brokers, topics, partitions, leaders, replicas in sync,
-configs, producer ids) is an image: plain data that everyone may read. It is the fold of a metadata
+configs, producer ids) is an image: plain data that all parts may read. It is the fold of a metadata
 log. Every change is a decision: a method of `Controller` checks it against the image, makes records
 of it, writes them as one line to the log, and only then has `fold.apply` apply them, the same
 function that replays the log when a cluster starts again and that keeps the copies of brokers in
-other processes: what is replayed or copied cannot differ from what was lived. Listeners (the
-brokers) hear of each change after the image has it.
+other processes: so a replayed or copied image cannot differ from the original. Listeners (the
+brokers) are informed of each change after the image has it.
 
     decision ─▶ Controller ─▶ check ─▶ records ─▶ append(line) ─▶ apply(image, record) ─▶ listeners
                                BrokerError             ├─ on start: decode_log ─▶ apply ─┘
                                                        └─ followers: the same line, to their copies
 
 A line is whole or not there (its CRC says), so a topic never exists by halves. A torn last line was
-never acknowledged and is cut; damage before the end is refused. A snapshot of the image takes the
-log's place on every start, and whenever it has grown to several times that size.
+never acknowledged and is cut; damage before the end is refused. A snapshot of the image replaces
+the log on every start, and whenever the log has grown to several times the snapshot's size.
 
 Brokers. Each start of a broker is registered under an epoch of its own. One that stops, or is lost,
-is fenced: it leads nothing and is in sync nowhere, but where it is the last one (`brokers` has the
-table).
+is fenced: it leads nothing, and is in sync only where it is the last one (`brokers` has the table).
 
 Leadership. A partition is led by the first of its replicas, in order of preference, that is in sync
 and alive (`elections` has the table). Each new leader is a new leader epoch, so that clients and
-followers can tell one reign from the next; every change of a partition is a new partition epoch, so
-that a leader whose view is old is told so. Who is in sync is said by the leader (`in_sync`). After
-a restart the last leader leads again: it has what any replica has.
+followers can distinguish leaders in time; every change of a partition is a new partition epoch, so
+that requests of a leader with an old view are refused. The leader decides which replicas are in
+sync (`in_sync`). After a restart the last leader leads again: it has all records that any replica
+has.
 
 There is one controller, not a quorum: an object that the brokers of one thread call directly, and
-that `broker.control` brings to others.
+that other processes call through `broker.control`.
 
 - `image`, `fold`: the data, and the function that applies a record to it. `packed`: partitions as
   columns.

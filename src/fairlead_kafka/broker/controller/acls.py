@@ -1,5 +1,5 @@
-"""ACLs come and go; what an ACL may say, and which of them a filter means (Kafka's
-`AclControlManager`, `AclBindingFilter`)."""
+"""Creation, deletion and validation of ACLs, and filters of ACLs (Kafka's `AclControlManager`,
+`AclBindingFilter`)."""
 
 from __future__ import annotations
 

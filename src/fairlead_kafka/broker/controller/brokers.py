@@ -1,5 +1,5 @@
-"""Brokers come and go: registration, and what becomes of the partitions that a broker leads or
-holds in sync.
+"""Registration and fencing of brokers, with the changes of the partitions that a broker leads or is
+in sync for. States of a broker:
 
 - awaited: it was alive when the controller itself ended, and has not come back yet. It is in sync
   as before; its partitions have no leader.
@@ -10,13 +10,13 @@ holds in sync.
 - disk failed: it reported that it cannot write, and will report when it can. It leads only where no
   other can, and is in sync only where no other is.
 
-A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who
-leads then, and which replicas are in sync, changes only once it is written: until then they wait,
-and it is tried again every second.
+A broker that is lost leads nothing from that moment, whether the change can be written to the
+metadata log or not. New leaders and replicas in sync are set only once they are written: until then
+the partitions have no leader, and writing is tried again every second.
 
-Each start is a new epoch; a broker that uses an older one is told STALE_BROKER_EPOCH. The loss of a
-broker is found out by the server that has its connection (`broker.control`), and told by the broker
-itself where it shares the controller's thread.
+Each start is a new epoch; a broker that uses an older one gets STALE_BROKER_EPOCH. The loss of a
+broker is detected by the server that has its connection (`broker.control`), or reported by the
+broker itself if it runs in the controller's thread.
 """
 
 from __future__ import annotations

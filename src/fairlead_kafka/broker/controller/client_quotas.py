@@ -1,4 +1,4 @@
-"""Who gets which quota: what is asked is checked, all of an entity or none of it (Kafka's
+"""Changes of client quotas: each entity's are validated, and made all or none (Kafka's
 `ClientQuotaControlManager`)."""
 
 from __future__ import annotations

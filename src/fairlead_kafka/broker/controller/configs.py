@@ -1,8 +1,8 @@
-"""Configs of brokers and topics: where a value comes from, and what may be set.
+"""Configs of brokers and topics: the source of each value, and the checks of new values.
 
-A broker's value comes from, first choice first: what was set on it while it ran, what was set for
-the whole cluster, what it was started with, Kafka's default. A topic's comes from what was set on
-the topic, then from its broker's counterpart.
+A broker's value comes from, in order of precedence: a value set on the broker at run time, one set
+for the whole cluster, one it was started with, Kafka's default. A topic's value comes from the
+topic's own configs, then from the broker's counterpart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The controller: the only one who changes the cluster's metadata. See the package for the
+"""The class `Controller`: the only one that changes the cluster's metadata. See the package for the
 theory."""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Everything that changes the cluster's metadata, as plain values: what a broker asks of the
-controller, wherever that is.
+"""Decisions: requests of a broker to the controller for changes of the cluster's metadata, as plain
+values.
 
-A decision crosses from a broker to the controller, at times over a wire (`broker.control`), so its
-fields are plain: numbers, texts, UUIDs, enums, tuples and lists of such, and the dataclasses of
-this package. `controller.DECIDERS` says which method of `Controller` decides it; what that returns
-is the decision's result, and the `BrokerError` it raises its error.
+A decision may be sent to the controller over a connection (`broker.control`), so its fields are
+plain: numbers, texts, UUIDs, enums, tuples and lists of these, and the dataclasses of this package.
+`controller.DECIDERS` has the method of `Controller` that decides each; its return value is the
+decision's result, and a `BrokerError` that it raises its error.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Who leads a partition and who is in sync after a broker came or went: pure functions from one
-image of a partition to the next.
+"""Elections: the leader and the replicas in sync of a partition after a broker joined or left. Pure
+functions from one image of a partition to the next.
 
 - A broker leaves and others are in sync: it is not in sync any more; the leader stays, or the first
   replica that is in sync and eligible leads.

@@ -1,8 +1,8 @@
-"""Feature levels of the cluster (KIP-584, KIP-1022): what all brokers may use, and who may change
-it (Kafka's `FeatureControlManager`).
+"""Feature levels of the cluster (KIP-584, KIP-1022): which levels are finalized, and how they
+change (Kafka's `FeatureControlManager`).
 
-A level belongs to the whole cluster and stands in the metadata log. Clients are told of it by
-ApiVersions, and choose by it which protocol they speak.
+A level belongs to the whole cluster and is kept in the metadata log. Clients learn it from
+ApiVersions, and choose their protocol by it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Metadata records and their one meaning: `apply` writes a record into an image, live and on replay
-alike.
+"""Metadata records and their one meaning: `apply` applies a record to an image, both when it is new
+and on replay.
 
 A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as
 columns (`packed`).

@@ -1,5 +1,5 @@
-"""The cluster as the controller knows it, and what changed in it. Plain data: only `fold.apply`
-writes to an image."""
+"""The image: the cluster's metadata as the controller has it, and changes of it. Plain data: only
+`fold.apply` writes to an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas in sync change by the word of their leader, who alone sees how far they are
+"""Changes of replicas in sync, which their leader asks for, as only it knows their offsets
 (AlterPartition, KIP-497 and KIP-903)."""
 
 from __future__ import annotations

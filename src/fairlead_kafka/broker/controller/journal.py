@@ -1,5 +1,5 @@
-"""The metadata log as the controller lives with it: written before anything counts, replayed at the
-start, followed by copies."""
+"""The metadata log in use: every change is written to it before it is applied, it is replayed at
+the start, and brokers' copies follow it."""
 
 from __future__ import annotations
 

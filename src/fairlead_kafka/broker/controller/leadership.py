@@ -1,5 +1,5 @@
-"""Elections that somebody asks for, or that come round: preferred leaders (KIP-460), and leaders
-that were not in sync."""
+"""Elections by request and periodic ones: preferred leaders (KIP-460), and leaders that were not in
+sync."""
 
 from __future__ import annotations
 

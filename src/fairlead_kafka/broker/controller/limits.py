@@ -1,10 +1,11 @@
-"""KIP-578: how many partition replicas one broker, and all together, may hold.
-`docs/concepts/kip-578.md` goes through its wording.
+"""KIP-578: limits of partition replicas on one broker, and on all together.
+`docs/concepts/kip-578.md` discusses the KIP's wording.
 
 `max.broker.partitions` bounds each broker, with the value that counts for that broker;
 `max.partitions` bounds the sum over all brokers, with the smallest value that counts for any of
-them. Every replica counts, also one that is being added or removed; internal topics count nowhere.
-A limit refuses growth and nothing else: who is above it, because it was lowered, goes on serving.
+them. Every replica counts, also one that is being added or removed; internal topics are not
+counted. A limit only refuses new replicas: a broker that is above it, because it was lowered,
+continues to serve.
 """
 
 from __future__ import annotations

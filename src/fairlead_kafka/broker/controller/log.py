@@ -1,10 +1,10 @@
 """The metadata log on disk: one line per decision, `<CRC-32 in hex> <JSON array of records>`, each
-whole or not there.
+whole or absent.
 
-A decision is what one call to the controller changed; its records stand or fall together. A crash
-may leave the last line torn: it was never acknowledged, and is cut. A damaged line with sound ones
-after it is not a torn tail but a damaged disk, and is refused: guessing would lose topics that were
-acknowledged.
+A decision is the change made by one call to the controller; its records are atomic. A crash may
+leave the last line torn: it was never acknowledged, and is cut. A damaged line with sound ones
+after it is not a torn tail but a damaged disk, and is refused (the start fails): guessing would
+lose topics that were acknowledged.
 """
 
 from __future__ import annotations

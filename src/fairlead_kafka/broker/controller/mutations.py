@@ -1,10 +1,10 @@
-"""How many partitions a client may have created and deleted: `controller_mutation_rate` (KIP-599),
-one account for the whole cluster.
+"""The quota of partitions that a client may create and delete: `controller_mutation_rate`
+(KIP-599), measured for the whole cluster.
 
 A decision that is made for a client (`Spender`) is charged for each partition that it creates or
-deletes, in the place where all else about it was found good. Of a strict one what comes after the
-quota is used up is refused, and its client told when to ask again; another is carried out, and its
-client has to be still for so long.
+deletes, after all its other checks. In a strict decision the items after the quota is used up are
+refused, with the time after which the client may retry; any other decision is carried out, and its
+client is throttled for that time.
 """
 
 from __future__ import annotations

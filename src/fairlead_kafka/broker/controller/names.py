@@ -1,4 +1,4 @@
-"""Refuses names that no topic may have, and knows which ones are too near each other."""
+"""Checks of topic names: invalid names, and names that collide with others ('.' and '_')."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Records as release 0.1.0 wrote them: read once, when a cluster's folder is opened, and written in
-today's form in the snapshot that follows.
+the present form in the snapshot that follows.
 
-There a partition was a list of its own, [replicas, isr, leader, leader_epoch], a change of leaders
-a list of [topic_id, partition, isr, leader, leader_epoch], and brokers had no epochs.
+In 0.1.0 a partition was a list of its own, [replicas, isr, leader, leader_epoch], a change of
+leaders a list of [topic_id, partition, isr, leader, leader_epoch], and brokers had no epochs.
 """
 
 from __future__ import annotations
