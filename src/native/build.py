@@ -3,7 +3,7 @@ other one is needed.
 
     python src/native/build.py [TARGET_FILE]
 
-The module speaks CPython's stable ABI of 3.11, declared in `python_abi.h`, so one file serves every
+The module uses CPython's stable ABI of 3.11, declared in `python_abi.h`, so one file serves every
 later Python of its platform, and Python's own headers are not needed either.
 """
 

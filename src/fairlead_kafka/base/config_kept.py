@@ -1,6 +1,9 @@
-"""How tables of configs without an effect here are written. +P A config of these is accepted,
-checked, kept and listed as in Kafka, and changes nothing here; `ConfigKey.no_effect` says why.
-Values that would break a promise if they were ignored are refused by the key's validator."""
+"""How tables of configs without an effect here are written.
+
+A config of these tables is accepted, checked, kept and listed as in Kafka, and changes nothing
+here; `ConfigKey.no_effect` says why. Values that would break a promise if they were ignored are
+refused by the key's validator.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks and converts a sound batch of a producer by its topic's configs: timestamps within bounds,
-keys where it is compacted, its own codec.
+"""Checks and converts a valid batch of a producer by its topic's configs: timestamps within bounds,
+keys if the topic is compacted, the topic's codec.
 
 Kafka's `LogValidator.validateMessagesAndAssignOffsets`. A batch that is stored as it came costs one
 comparison here.

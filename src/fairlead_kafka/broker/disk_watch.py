@@ -1,12 +1,12 @@
-"""A broker whose disk fails says so, and others lead in its place until it works again (Kafka's
-LogDirFailureChannel).
+"""Watches the disk of a broker: a failed disk is reported to the controller, and other brokers lead
+until it works again (Kafka's LogDirFailureChannel).
 
     working ──appends fail──▶ reporting ──the controller answers──▶ failed
     failed ──the log is mended──▶ reporting ──the controller answers──▶ working
     reporting ──no answer, or the broker's epoch changed──▶ reporting again, a little later
 
-Meanwhile it leads only what nobody else in sync can, answers KAFKA_STORAGE_ERROR to who writes
-there, and serves what was written before.
+Meanwhile the broker leads only partitions that no other replica in sync can, answers
+KAFKA_STORAGE_ERROR to their producers, and serves records written before.
 """
 
 from __future__ import annotations

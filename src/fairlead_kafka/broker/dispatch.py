@@ -1,7 +1,7 @@
-"""Which handler serves which API in which versions: one table, filled by the files in `broker/api`.
+"""The table of handlers, with the API and versions that each serves, filled by the files in
+`broker/api`.
 
-What ApiVersions tells clients is derived from this table, so a handler that is not here cannot be
-advertised.
+ApiVersions is answered from this table, so a handler that is not in it cannot be advertised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Faults by script: a broker has them on purpose, for tests and experiments."""
+"""Faults that a broker is given on purpose, for tests and experiments."""
 
 from __future__ import annotations
 

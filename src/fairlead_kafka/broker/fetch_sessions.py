@@ -5,16 +5,16 @@ answers do the same.
     epoch 1, 2, …  changes are named, changes answered
     epoch -1       the end of the session
 
-A session knows of each partition what was told of it last, and which of them could have news: those
-that were never read to their end, had an error, or were heard of since (the session waits in the
-purgatory for all of its partitions). A fetch looks at these alone, so a partition in which nothing
-happens costs nothing, however many of them a consumer reads.
+A session keeps the last answer about each partition, and the set of partitions that may have
+changed: those that were never read to their end, had an error, or advanced since (the session waits
+in the purgatory for all of its partitions). A fetch looks at these alone, so an idle partition
+costs nothing, however many a consumer reads.
 
 Sessions belong to no connection, as in Kafka's `FetchManager`. There are
-`max.incremental.fetch.session.cache.slots` of them. With all in use the one that was not used for
-longest goes, if that is two minutes or more; else who asks for one gets none (id 0) and names
-everything each time. Simpler than Kafka's: no privilege for followers, which use a stream of their
-own here, nor for large sessions.
+`max.incremental.fetch.session.cache.slots` of them. If all are in use, the one unused for longest
+is removed, if that is two minutes or more; else a new consumer gets none (id 0) and names all
+partitions in each request. Simpler than Kafka's: no privilege for followers, which use a stream of
+their own here, nor for large sessions.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 | | plain | compact (KIP-482, "flexible versions") |
 |---|---|---|
 | length of a string | int16, -1: null | unsigned varint of one more, 0: null |
-| length of bytes, of an array | int32, -1: null | likewise |
+| length of bytes, of an array | int32, -1: null | unsigned varint of one more, 0: null |
 | end of a structure | nothing | tagged fields |
 
-Numbers are big-endian in both. A record begins with an int16: of a key it says the kind of record,
-of a value its version, which says the encoding.
+Numbers are big-endian in both. A key begins with an int16, the kind of record; a value with an
+int16, its version, which determines the encoding.
 """
 
 from __future__ import annotations

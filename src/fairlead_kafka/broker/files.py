@@ -1,8 +1,8 @@
-"""File effects with the answer delivered to a function: the broker's log never sees tokens or
-events.
+"""File effects whose results are passed to callbacks, so that the broker's log sees neither tokens
+nor events.
 
-What is read is read for somebody, who takes the blame if that fails (`guard`). Writing, syncing and
-deleting are the log's own affair.
+A read has an owner, which fails if the callback raises (`guard`). Writing, syncing and deleting are
+owned by the log.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Owners of exceptions: in whose work one was raised, and what follows from it.
+"""Owners of exceptions: the request, partition or task that fails if its code raises.
 
-Almost everything a broker does was begun by somebody: a request of a client, a partition, a task
-that comes round. Much of it goes on later, on a timer, when a file was read or a write has reached
-its replicas, in a step that serves others as well. So the one that begins something is remembered
-as its *owner*, and the callbacks that it leaves are bound to it: they are called in its name, and
-what they raise is its owner's.
+Almost all work of a broker is begun by a request of a client, a partition, or a periodic task. Much
+of it continues later, on a timer, when a file was read or a write has reached its replicas, in a
+step that serves others as well. So the beginner is kept as the *owner* of the work, and its
+callbacks are bound to the owner: an exception that they raise fails only the owner. By kind of
+owner:
 
     request                           its connection is closed; the client asks again
     partition                         offline on this broker until restarted (KAFKA_STORAGE_ERROR)
     shard of groups or transactions   it is read again from its log
-    stream of replicas, link          it begins again
-    task                              it comes round again
+    stream of replicas, link          it is opened again
+    task                              it runs again at its next time
 
-Every such exception is logged with its trace, once a minute for each place in the code, and counted
-in `errors`. SHARED names what all of a broker stands on. An exception there leaves in doubt what is
-in the log, or who leads, and nobody's answer could be trusted any more: it ends the broker
-(`SharedDamage`), and another life begins with what is on disk.
+Every such exception is logged with its traceback, once a minute for each place in the code, and
+counted in `errors`. SHARED names the parts that the whole broker depends on. After an exception
+there the contents of the log, or the leaders, are in doubt, and no answer could be trusted: it ends
+the broker (`SharedDamage`), which can be started again from its disk.
 """
 
 from __future__ import annotations

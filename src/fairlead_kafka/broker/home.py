@@ -1,5 +1,5 @@
-"""Which partition of an internal topic a group or a transactional id lives in; its leader is the
-coordinator."""
+"""The partition of an internal topic that a group or a transactional id belongs to; its leader is
+the coordinator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Appending and reading without a client: how coordinators keep what they know in partitions of
-this broker's log, and end transactions."""
+"""Appending and reading without a client: how coordinators keep their state in partitions of this
+broker's log, and end transactions."""
 
 from __future__ import annotations
 

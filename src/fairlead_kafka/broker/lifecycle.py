@@ -1,5 +1,5 @@
-"""The life of a broker: a table, the operations its launcher submits, and what is done on the way
-from state to state."""
+"""The life cycle of a broker: the table of its states, the operations that its launcher submits,
+and the actions between states."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
     asked ──connection ready──▶ sent ──answer──▶ done(response)
       └──the broker is gone, or the connection was lost, or too late──▶ done(error)
 
-A broker asks another for what a transaction needs (WriteTxnMarkers, and AddPartitionsToTxn to
-verify), and for what it replicates. Each goes over a lane of its own, a connection to each broker,
-for an answer that waits for data holds back whatever comes behind it. Brokers of one cluster are of
-one release, so nothing is negotiated. Whom there is to ask the controller's image says. Nothing is
-tried twice here: who asks knows better what to do.
+A broker sends others requests for transactions (WriteTxnMarkers, and AddPartitionsToTxn to verify),
+and for replication. Each kind has a lane of its own, a connection to each broker, because an answer
+that waits for data delays all later answers of its connection. Brokers of one cluster are of one
+release, so nothing is negotiated. The controller's image has the brokers and addresses. No request
+is sent twice here: its caller decides whether to retry.
 """
 
 from __future__ import annotations

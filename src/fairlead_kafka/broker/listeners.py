@@ -1,4 +1,4 @@
-"""Listeners of a broker: address, security, and what clients are told of it. `listeners` and its
+"""Listeners of a broker: address, security protocol, and advertised address. `listeners` and its
 relatives are read as Kafka reads them.
 
 All brokers of a cluster share one config, so a port that is given is the first broker's and the

@@ -1,8 +1,8 @@
-"""The broker's end of a log-in on one connection, as Kafka's `SaslServerAuthenticator`: which
-request is taken when, and what follows.
+"""The broker's end of a log-in on one connection (Kafka's `SaslServerAuthenticator`): its states,
+and the requests served in each.
 
-What is in the messages is judged by the host (`effects.Authenticate`), which knows passwords and
-keys; here is only the order.
+The host checks the contents of messages (`effects.Authenticate`), as it has passwords and keys;
+here is only their order.
 
 | state | requests served | next state |
 |---|---|---|
@@ -18,8 +18,8 @@ SaslHandshake fails if the mechanism is not enabled. RENEWING is possible if the
 at the soonest a second after the last log-in. In FAILED the broker answers with the refusal and
 closes the connection after `connection.failed.authentication.delay.ms`.
 
-Anything else ends the connection, as does a request once the session is over. A refusal is held
-back for as long as the connection is, so that who tries passwords learns no sooner on another
+Any other request closes the connection, as does a request once the session has expired. The refusal
+is delayed as long as the closing, so that an attacker cannot try passwords faster on another
 connection (`SaslServerAuthenticator.handleAuthenticationFailure`).
 """
 

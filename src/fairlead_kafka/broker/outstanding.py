@@ -1,4 +1,4 @@
-"""One request of a session that was begun."""
+"""One request of a session that is being served."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which partitions this broker leads: requests name a topic and a number, here they become a
-partition of the log or an error."""
+"""Partitions that this broker leads: a request's topic and number are looked up, and give a
+partition of the log or an error code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a producer's batch before the broker takes it (Kafka's `LogValidator` and
+"""Checks of a producer's batch before the broker appends it (Kafka's `LogValidator` and
 `ProduceRequest`).
 
 The order of the checks is Kafka's where two of them would give different codes: the size before the

@@ -1,5 +1,5 @@
-"""Requests that wait: fetches for data, found again by the partition that got some, and any request
-for its time to be over.
+"""Requests that wait: fetches for data, which are found by the partition that advances, and any
+request for its time-out.
 
 Kafka's `DelayedOperationPurgatory`.
 """

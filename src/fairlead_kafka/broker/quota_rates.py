@@ -1,4 +1,4 @@
-"""Measuring against a quota, and how long to be still: Kafka's `Rate` over a `SampledStat`,
+"""Measures use against a quota, and computes throttle times: Kafka's `Rate` over a `SampledStat`,
 `TokenBucket`, and `QuotaUtils`.
 
 Times are integers of milliseconds on any clock that does not go back.

@@ -1,4 +1,4 @@
-"""Who has which quota: the entities that have one, and which of them counts for a client
+"""The table of quotas: entities that have one, and the look-up of the one that applies to a client
 (KIP-55)."""
 
 from __future__ import annotations

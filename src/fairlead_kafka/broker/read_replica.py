@@ -1,4 +1,4 @@
-"""Which replica a consumer had better read from: one in its own rack (KIP-392, Kafka's
+"""The preferred read replica of a consumer: one in its own rack (KIP-392, Kafka's
 `RackAwareReplicaSelector`)."""
 
 from __future__ import annotations

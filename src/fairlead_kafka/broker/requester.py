@@ -1,4 +1,4 @@
-"""The connection that a request came by, as those see it who serve the request."""
+"""The connection that a request came by, as handlers see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a broker that handlers of requests may use: the one list of them."""
+"""The list of the broker's parts that handlers of requests may use."""
 
 from __future__ import annotations
 

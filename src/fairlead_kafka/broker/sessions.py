@@ -2,25 +2,25 @@
 requests.
 
 Kafka serves one request of a connection at a time: the next is begun when the one before is
-answered, so a fetch that waits for data holds what comes behind it. Here it is the same, except
-that handlers marked `pipelined` (Produce) may be begun while others of their kind still wait for
-the disk; they still append, and are answered, in order.
+answered, so a fetch that waits for data delays later requests. Here it is the same, except that
+handlers marked `pipelined` (Produce) may be begun while others of their kind still wait for the
+disk; they still append, and are answered, in order.
 
     waiting frame --begin--> outstanding --reply--> answered
         --(first in order, fault's service time over)--> written --> sent
 
-What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its
-answers have not left, because its peer reads too slowly, nothing more is begun. Requests that are
-begun and not answered are counted by what they cost, and there is a bound on that. What can not be
-begun waits, and once much waits nothing more is read from the connection; nor, with a few
-exceptions, from any (`clients`) while all that was read and not answered passes
-`queued.max.request.bytes`. A client that has used up a quota is answered at once, and then nothing
-of its connection is begun or read for a while (`quotas`).
+The memory of a connection is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its
+answers are not sent, because its peer reads too slowly, no request is begun. The memory of requests
+that are begun and not answered is bounded too. Requests that cannot be begun wait, and once many
+wait no more is read from the connection; nor, with a few exceptions, from any connection
+(`clients`) while the requests read and not answered take more than `queued.max.request.bytes`. A
+client that has used up a quota is answered at once, and then nothing of its connection is begun or
+read for a while (`quotas`).
 
-Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back
-and with it everything behind it on this connection (KIP-794's "20 ms sleep injected for each
-produce response"); `latency_ms` delays answers on their way, all alike. Faults of single requests
-are an `Interceptor`'s, which stands before the handlers (`testing.request_faults`).
+Two faults (`broker.faults`) act here: `produce_service_time_ms` delays the answer of a Produce and
+with it all later answers on this connection (KIP-794's "20 ms sleep injected for each produce
+response"); `latency_ms` delays all answers by the same time. Faults of single requests are made by
+an `Interceptor`, which is called before the handlers (`testing.request_faults`).
 """
 
 from __future__ import annotations

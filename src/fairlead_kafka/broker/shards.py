@@ -1,14 +1,14 @@
-"""The partitions of an internal topic that a broker leads: each is read into a shard when its
-leadership comes, and dropped when it goes.
+"""The partitions of an internal topic that a broker leads: each is read into a shard when the
+broker becomes its leader, and dropped when it is leader no more.
 
     led ──read to its end──▶ loaded ──no longer led, another epoch, broker stops──▶ dropped
       └──a read failed──▶ begun again, a little later
 
-A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and
-gets it back may hear of both at once, and what others wrote in between is in the log alone.
+A shard belongs to one topic id and leader epoch. A broker that loses a partition and gets it back
+may learn of both at once, and records that others wrote in between are only in the log.
 
-What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps
-offsets in them, the transaction coordinator transactions.
+The contents of shards are defined by their owners: the group coordinator keeps offsets in them, the
+transaction coordinator transactions.
 """
 
 from __future__ import annotations

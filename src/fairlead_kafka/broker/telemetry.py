@@ -1,9 +1,10 @@
-"""Metrics that clients push (KIP-714): who pushes what how often, and what was pushed last.
+"""Metrics that clients push (KIP-714): subscriptions, the clients that push, and each client's last
+push.
 
 A subscription is a config resource (`client-metrics`) that names metrics and clients. A client asks
-which of its metrics are wanted (`subscribe`), gets an id for the answer, and pushes under that id
+which of its metrics are wanted (`subscribe`), gets a subscription id, and pushes with that id
 (`push`). Subscriptions that match the same client are made one: all their metrics, the shortest
-interval. Kafka's `ClientMetricsManager` decides the same; it has a plugin take the metrics, and
+interval. Kafka's `ClientMetricsManager` decides the same; Kafka passes the metrics to a plug-in;
 here the last push of each client is kept, for `testing.Cluster.client_metrics`.
 """
 

@@ -1,5 +1,5 @@
-"""Which entries of access control lists the options of `fairlead acls` mean, as Kafka's AclCommand
-has them."""
+"""Entries of access control lists from the options of `fairlead acls`, which are those of Kafka's
+AclCommand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The application: commands put together, and errors as lines.
+"""The application: all commands, and the printing of errors as lines.
 
 Only the command that is called is imported: `pipeline check` answers in less time than it takes to
-load a client. Help is plain text, for rich, which would draw it in boxes, takes longer to load than
-Python itself and all of the rest.
+load a client. Help is plain text, because rich, which would draw it in boxes, takes longer to load
+than Python itself and all other modules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`fairlead completion`: the shell completes commands and options.
+"""`fairlead completion`: a script by which shells complete commands and options.
 
     source <(fairlead completion bash)
 
-The script asks this program, with `_FAIRLEAD_COMPLETE` set, what may come next (`complete`).
+The script runs this program with `_FAIRLEAD_COMPLETE` set, which prints the possible completions
+(`complete`).
 """
 
 from __future__ import annotations

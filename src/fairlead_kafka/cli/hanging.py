@@ -1,8 +1,8 @@
-"""Hanging transactions: open on a partition, and not known to any coordinator (KIP-664).
+"""Hanging transactions: open in a partition, but not known to any coordinator (KIP-664).
 
-By the rule of Kafka's TransactionsCommand: a transaction that has been open for longer than any may
-hangs if its producer id belongs to no transactional id, or to one whose open transaction does not
-have the partition.
+By the rule of Kafka's TransactionsCommand: a transaction that has been open for longer than the
+maximum time-out hangs if its producer id belongs to no transactional id, or to one whose open
+transaction does not have the partition.
 """
 
 from __future__ import annotations

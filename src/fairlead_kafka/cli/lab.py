@@ -1,4 +1,4 @@
-"""`fairlead lab`: a command for each experiment. What they share is in `lab_options`."""
+"""`fairlead lab`: a command for each experiment. Their common options are in `lab_options`."""
 
 from __future__ import annotations
 

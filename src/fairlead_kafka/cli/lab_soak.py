@@ -1,5 +1,5 @@
-"""`fairlead lab soak`: whether anything rises, or is lost, in a cluster that is used for a long
-time."""
+"""`fairlead lab soak`: whether memory or latencies rise, or records are lost, in a cluster that is
+used for a long time."""
 
 from __future__ import annotations
 

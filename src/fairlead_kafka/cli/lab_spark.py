@@ -1,5 +1,5 @@
-"""`fairlead lab spark` and `fairlead lab bounded`: Spark with our source and sink, beside its own
-connector and in little memory."""
+"""`fairlead lab spark` and `fairlead lab bounded`: Spark with Fairlead's source and sink, compared
+with its own connector, and in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairlead lab transcript`: whether our cluster answers as Apache Kafka does."""
+"""`fairlead lab transcript`: whether the embedded cluster answers as Apache Kafka does."""
 
 from __future__ import annotations
 

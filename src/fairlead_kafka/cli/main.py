@@ -1,7 +1,7 @@
-"""The entry point: runs a command, and says in one line what went wrong.
+"""The entry point: runs a command, and prints an error as one line.
 
-The commands are imported inside `run`, not here, so that Ctrl-C is heard while modules are still
-being loaded.
+The commands are imported inside `run`, not here, so that Ctrl-C works while modules are still being
+loaded.
 """
 
 from __future__ import annotations

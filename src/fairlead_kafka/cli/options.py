@@ -1,5 +1,5 @@
-"""Options that several commands have, each group of them said once: a dataclass whose fields are
-options, which a command takes as one argument (`expanded`)."""
+"""Options that several commands have: each group is a dataclass whose fields are options, which a
+command takes as one argument (`expanded`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that need Spark say so before they do anything else."""
+"""Check that Spark is installed, for commands that need it, before they do anything else."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Escapes for what a terminal would act on: names of topics, groups and clients come from
-strangers."""
+"""Escapes of control characters before they are printed: names of topics, groups and clients come
+from untrusted sources."""
 
 from __future__ import annotations
 

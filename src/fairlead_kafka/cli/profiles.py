@@ -1,8 +1,8 @@
-"""Client settings of a command besides its own options: a properties file, or a kept profile.
+"""Client settings of a command besides its own options: a properties file, or a stored profile.
 
 `--command-config FILE` is that of Kafka's own tools: a Java properties file. A profile is such a
 file under a name, in the user's folder of settings. Values may hold `${env:NAME}` and
-`${file:PATH:KEY}`, and in a profile secrets must: nothing secret is kept here.
+`${file:PATH:KEY}`, and secrets in a profile must be such references: no secret is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fairlead quotas list | set | remove`: how much users, clients and addresses may take."""
+"""`fairlead quotas list | set | remove`: quotas of users, clients and addresses."""
 
 from __future__ import annotations
 

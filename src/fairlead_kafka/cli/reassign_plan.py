@@ -1,5 +1,5 @@
-"""Plans of moves: which replicas partitions are to have, as files that Kafka's own tool reads and
-writes, too.
+"""Plans of reassignments: the replicas that partitions are to have, in the file format of Kafka's
+own tool.
 
     {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}
 """

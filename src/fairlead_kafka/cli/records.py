@@ -1,7 +1,7 @@
 """`fairlead consume`: records to lines.
 
-What the options mean is read in `record_options`, `record_offsets` and `record_values`; what is
-printed is made in `record_output`. Here is which records are read.
+`record_options`, `record_offsets` and `record_values` parse the options, `record_output` prints
+records; here the records are read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`fairlead simulate`: worlds of machines in virtual time, with faults by seed, and planted bugs
-that have to be noticed."""
+"""`fairlead simulate`: worlds of machines in virtual time, with faults drawn from a seed, and
+planted bugs that the checks have to find."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Seeing to it that Spark's JVM ends with the command that started it, whatever interrupts it.
+"""Ends Spark's JVM with the command that started it, however the command is interrupted.
 
 PySpark starts the JVM and leaves it to end by itself once its standard input closes. It does not if
 Python was interrupted while the JVM was starting: the folder that the JVM reports its port in is
-gone by then, its main thread fails, and the others keep it alive for good.
+deleted by then, its main thread fails, and its other threads keep it running.
 """
 
 from __future__ import annotations

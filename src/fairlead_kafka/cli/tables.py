@@ -1,5 +1,5 @@
-"""Tables that cut no word: what is too wide for the terminal is told row by row, as names and
-values."""
+"""Tables that cut no word: a table that is too wide for the terminal is printed row by row, as
+names and values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Consoles, progress, JSON reports, and `key=value` settings.
 
-rich takes as long to load as all the rest, so it is loaded with the first line that is printed.
+rich takes as long to load as all other modules, so it is loaded with the first line that is
+printed.
 """
 
 from __future__ import annotations

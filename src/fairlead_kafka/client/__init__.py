@@ -1,24 +1,24 @@
 """Client: producer, consumer and admin classes, blocking and async, over the same machines.
 
-Theory of operation ------------------- A client class holds no logic of Kafka's. Its machine
-(`producer`, `consumer`, `admin`) runs on a host of its own, a selector loop on one daemon thread
-(`hosting.open_host`), and shares no state with it but what is named here. The class submits
-operations, each with a `Completion`, and waits: a blocking class in `Completion.result`, which
-Ctrl-C interrupts at once, an async class in its event loop.
+Theory of operation. A client class holds no logic of Kafka's. Its machine (`producer`, `consumer`,
+`admin`) runs on a host of its own, a selector loop on one daemon thread (`hosting.open_host`), and
+shares only the state named here with it. The class submits operations, each with a `Completion`,
+and waits: a blocking class in `Completion.result`, which Ctrl-C interrupts at once, an async class
+in its event loop.
 
-One implementation, two client APIs. What a call does between its waits is written once, as a
-generator that yields what it waits for (`hosting.Steps`). `run_blocking` drives it on the calling
-thread, `run_async` in the event loop. A method of a client class is one line around that, and
+One implementation, two client APIs. The work of a call between its waits is written once, as a
+generator that yields its waits (`hosting.Steps`). `run_blocking` drives it on the calling thread,
+`run_async` in the event loop. A method of a client class is one line around that, and
 `tests/tidy/test_client_apis_agree.py` compares names, parameters and docstrings. Where an
-interrupt, a time-out or a cancelled task ends a wait, the generator is closed and gives back what
-it had reserved.
+interrupt, a time-out or a cancelled task ends a wait, the generator is closed and releases the
+memory that it had reserved.
 
 Thread, clock and waits come from outside. A client is given an `opener` (`hosting.Opener`; of
-production: `open_host`), which makes the machine and returns its `Host`: what takes operations,
-what time it is, and how a caller waits. So a test in virtual time gives an opener of its own, and
-nothing is patched.
+production: `open_host`), which makes the machine and returns its `Host`: it accepts operations, has
+the clock, and lets callers wait. So a test in virtual time gives an opener of its own, and nothing
+is patched.
 
-Records do not go as operations, because there are many of them.
+Records are not operations, because there are many of them.
 
     send        checks a record and appends it to the columns of its topic's open chunk, in machine
                 code (`single_records`)

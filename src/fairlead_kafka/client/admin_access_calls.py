@@ -1,5 +1,5 @@
-"""Calls of admin clients about what users may do, as steps that a blocking or an awaiting class
-drives."""
+"""Calls of admin clients about ACLs, SCRAM users and quotas, as steps that a blocking or an
+awaiting class drives."""
 
 from __future__ import annotations
 

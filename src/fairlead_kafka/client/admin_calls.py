@@ -1,7 +1,7 @@
 """Every call of an admin client, written once; `Admin` and `AsyncAdmin` drive the steps.
 
-An admin client is made of parts. `Performing` has the machine run the script of a call. Each of the
-others makes the calls of one subject, and knows of the client only how a script is performed:
+An admin client is made of parts. `Performing` has the machine run the script of a call. Each other
+part has the calls of one subject, and uses only `Performing`:
 
     TopicCalls        topics, their partitions, offsets and records, configs, log directories
     GroupCalls        classic and consumer groups, their members and committed offsets

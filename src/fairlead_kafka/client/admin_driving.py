@@ -1,8 +1,8 @@
 """How `Admin` and `AsyncAdmin` drive the steps of a call.
 
-Each of them has more than forty methods. Those about the cluster and about share groups stand in
-classes of their own, of which `Admin` and `AsyncAdmin` inherit: all of them in one class would be
-too long a file, and methods that only hand on to another object would have each signature twice.
+Each of them has more than forty methods. Those about the cluster and about share groups are in base
+classes of `Admin` and `AsyncAdmin`: one class for all would be too long a file, and methods that
+only delegate to another object would repeat each signature.
 """
 
 from __future__ import annotations

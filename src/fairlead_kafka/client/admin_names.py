@@ -1,4 +1,5 @@
-"""Methods of Java's Admin (4.3.1), and ours that do the same; what is left out, and why."""
+"""Methods of Java's Admin (4.3.1) with Fairlead's counterparts, and those left out, with the
+reason."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`Performing`: how the calls of an admin client have its machine run a script, and for how
-long."""
+"""`Performing`: it has the machine of an admin client run the script of a call, with a time-out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Calls of admin clients about topics and what partitions keep, as steps that a blocking or an
-awaiting class drives."""
+"""Calls of admin clients about topics, their offsets, records, configs and log directories, as
+steps that a blocking or an awaiting class drives."""
 
 from __future__ import annotations
 

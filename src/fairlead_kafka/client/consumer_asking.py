@@ -1,4 +1,4 @@
-"""`Asking`: how the calls of a consumer ask its machine, and for how long."""
+"""`Asking`: submits operations of a consumer's calls to its machine, with a time-out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Every call of a consumer, written once; `Consumer` and `AsyncConsumer` drive the steps.
 
-A consumer is made of parts, each with one task, that know of each other what a narrow protocol
-says:
+A consumer is made of parts, each with one task, that use each other through narrow protocols:
 
     Asking             its host and settings; closed or not; until when a call may take
     Fetched            the assigned partitions, and fetched records not yet returned; never waits

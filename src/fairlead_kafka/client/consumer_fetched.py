@@ -1,4 +1,4 @@
-"""`Fetched`: what a consumer has of its partitions, and has not returned yet.
+"""`Fetched`: the assigned partitions of a consumer, and fetched records that are not returned yet.
 
 Nothing here waits. A chunk leaves `pending` only once it is decoded, so bytes that do not decode
 are reported at every poll and never skipped in silence.

@@ -1,4 +1,4 @@
-"""Calls about what a consumer is assigned, and where it is in it, as steps."""
+"""Calls about the assignment of a consumer and its positions, as steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polls: records, or tables, of what is fetched. Both client APIs drive these steps."""
+"""Polls: return fetched records, one by one or as tables. Both client APIs drive these steps."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """`Taking`: chunks from the machine, decoded in the caller's thread.
 
-A chunk is raw bytes of a fetch answer with the offsets that are wanted of it. It is decoded here,
-in the caller's thread (large ones of an async consumer on an executor), where the kernels run
-without the GIL while the host's thread fetches on. Chunks are struck off `Fetched` only where
-nothing can cancel the call any more, so that a cancelled poll loses nothing.
+A chunk is raw bytes of a fetch answer with the range of offsets to return. It is decoded here, in
+the caller's thread (large ones of an async consumer on an executor), where the kernels run without
+the GIL while the host's thread fetches on. Chunks are removed from `Fetched` only when nothing can
+cancel the call any more, so that a cancelled poll loses nothing.
 """
 
 from __future__ import annotations

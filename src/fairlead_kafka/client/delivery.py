@@ -1,8 +1,8 @@
 """Delivery results: one `Delivery` for each chunk of records or table; `handles` refer to it.
 
 The machine reports a batch with one call. The report is kept as it is; arrays of results, one item
-per row, are made when a caller first looks. So records whose results nobody asks for cost nothing
-on completion.
+per row, are made when a caller first looks. So records whose results are not read cost nothing on
+completion.
 """
 
 from __future__ import annotations

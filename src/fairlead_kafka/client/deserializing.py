@@ -1,4 +1,5 @@
-"""`key.deserializer` and `value.deserializer`: between a consumer's bytes and its callers."""
+"""`key.deserializer` and `value.deserializer`: applied to a consumer's records before they are
+returned."""
 
 from __future__ import annotations
 

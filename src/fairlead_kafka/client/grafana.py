@@ -1,4 +1,4 @@
-"""Dashboards for Grafana, made of the names in the table of metrics; `docs/generate.py` writes
+"""Dashboards for Grafana, made from the names in the table of metrics; `docs/generate.py` writes
 them."""
 
 from __future__ import annotations

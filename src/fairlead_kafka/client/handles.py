@@ -1,11 +1,11 @@
 """Handles on records sent: `Ack` for a record, `TableAck` for a table, and async counterparts.
 
-There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside
-Python's collector, which would walk all that are kept again and again (more than half of the time
-of a stream of sends whose handles all go into one list), so machine code makes them, untracked by
-the collector. So a delivery keeps nothing that leads to a handle once it is completed: it gives up
-callbacks, and raises copies of its errors (`delivery.fresh`). For the result of each of very many
-records, `on_delivery` is still cheaper.
+There is an `Ack` for every `send`, and applications keep millions. Making one is cheap compared
+with Python's garbage collector, which would walk all kept handles again and again (more than half
+of the time of a stream of sends whose handles all go into one list), so machine code makes them,
+untracked by the collector. So a delivery keeps nothing that leads to a handle once it is completed:
+it drops callbacks, and raises copies of its errors (`delivery.fresh`). For the result of each of
+very many records, `on_delivery` is still cheaper.
 """
 
 from __future__ import annotations

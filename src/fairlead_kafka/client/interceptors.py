@@ -1,9 +1,9 @@
 """Interceptors: user code that sees, and may change, records sent and received (KIP-42).
 
-`interceptor.classes` names them. They are called in the order given, each with what the one before
-made of it. What an interceptor raises is logged and goes no further: the client carries on with
-what it had before. A producer without interceptors pays nothing for them on `send`, which is chosen
-when the producer is made.
+`interceptor.classes` names them. They are called in the order given, each with the result of the
+one before. An exception of an interceptor is logged and not raised: the client continues with the
+previous value. Without interceptors `send` costs nothing more, as it is chosen when the producer is
+made.
 """
 
 from __future__ import annotations

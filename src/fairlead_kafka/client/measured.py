@@ -1,4 +1,5 @@
-"""Sources of metrics, as exporters know them: by name, and only while somebody uses them."""
+"""Sources of metrics for exporters: registered by name, and only as long as the client is referred
+to elsewhere."""
 
 from __future__ import annotations
 

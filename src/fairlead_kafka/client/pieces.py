@@ -1,4 +1,4 @@
-"""Pieces of the columns of a table, as they are submitted. Nothing here needs Arrow."""
+"""Pieces of a table's columns, as they are submitted to the machine. Nothing here imports Arrow."""
 
 from __future__ import annotations
 

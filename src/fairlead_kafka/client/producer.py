@@ -1,4 +1,5 @@
-"""`Producer`: sends records, blocking. `ProducerCore` does the work; here is only the waiting."""
+"""`Producer`: sends records, blocking. `ProducerCore` does the work; this module only waits for
+it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`AsyncProducer`: sends records, async.
 
-`ProducerCore` does the work; here is only the awaiting.
+`ProducerCore` does the work; this module only awaits it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`key.serializer` and `value.serializer`: between a producer's callers and its bytes."""
+"""`key.serializer` and `value.serializer`: applied to records before they are sent."""
 
 from __future__ import annotations
 

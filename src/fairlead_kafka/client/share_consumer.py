@@ -85,8 +85,8 @@ class ShareConsumer:
         return self._run(self._calls.poll_table(timeout_s, columns))
 
     def acknowledge(self, record: ShareRecord, type: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record of the last poll: accept, release, reject or renew. It is
-        sent with the next poll or commit.
+        """Set the acknowledgement of a record of the last poll: accept, release, reject or renew.
+        It is sent with the next poll or commit.
 
         Until then another type may be given. UsageError in implicit mode, and for a record that is
         not in flight.
@@ -132,8 +132,8 @@ class ShareConsumer:
         self._calls.callback = callback
 
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock the records that they give, ms; None before the first records have
-        come."""
+        """Time for which brokers lock records that they give, ms; None before the first records
+        have come."""
         return self._run(self._calls.acquisition_lock_timeout_ms())
 
     def connect(self, timeout_s: Seconds | None = None) -> None:

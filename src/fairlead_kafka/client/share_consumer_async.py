@@ -85,7 +85,8 @@ class AsyncShareConsumer:
         return await self._run(self._calls.poll_table(timeout_s, columns))
 
     def acknowledge(self, record: ShareRecord, type: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record of the last poll; sent with the next poll or commit.
+        """Set the acknowledgement of a record of the last poll: accept, release, reject or renew.
+        It is sent with the next poll or commit.
 
         Until then another type may be given. UsageError in implicit mode, and for a record that is
         not in flight.
@@ -131,7 +132,8 @@ class AsyncShareConsumer:
         self._calls.callback = callback
 
     async def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock the records that they give, ms; None before the first are here."""
+        """Time for which brokers lock records that they give, ms; None before the first records
+        have come."""
         return await self._run(self._calls.acquisition_lock_timeout_ms())
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:

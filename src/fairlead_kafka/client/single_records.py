@@ -1,6 +1,6 @@
 """The path of a single `send`: a count of bytes, columns, a handle; in machine code and in Python.
 
-The machine code (`src/native/intake.h`) runs under the GIL and never gives it up between a check
+The machine code (`src/native/intake.h`) runs under the GIL and never releases it between a check
 and the action that follows, so a record is counted, appended and numbered at once, even while
 another thread holds a Python lock. The classes here are its reference implementation: the oracle of
 the tests, and the fallback where there is no machine code; then the lock of

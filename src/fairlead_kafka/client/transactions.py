@@ -1,9 +1,8 @@
 """Transactions of a producer: steps of both client APIs, and the block that commits or aborts.
 
-Outside a transaction the intake is shut, so a send fails at once; that costs a send inside one
-nothing. A call that ended by a time-out or an interrupt, before its caller had the answer, is
-remembered: the same call again waits for it, or learns that it has ended; nothing else is begun
-before.
+Outside a transaction the intake is shut, so a send fails at once; sends inside a transaction need
+no check. A call that ended by a time-out or an interrupt, before its caller had the answer, is
+remembered: the same call again waits for it, or gets its outcome; no other call is begun before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reports on undelivered records: how many, of which topics, and what holds them up."""
+"""Reports on undelivered records: their number, their topics, and the reason of the delay."""
 
 from __future__ import annotations
 

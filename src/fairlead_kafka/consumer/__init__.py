@@ -2,10 +2,10 @@
 
 Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase
 (`partition.TRANSITIONS` is the table) and the next offset to fetch. A partition without a position
-gets one (`placing`): what its group has committed, else what its leader says to ListOffsets, as the
-reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one
-request under way per node, for all fetchable partitions that are read there, sent again as soon as
-the answer is in, whether or not anybody polls.
+gets one (`placing`): its group's committed offset, else its leader's answer to ListOffsets, by the
+reset policy or a seek to an end. Partitions with a position are fetched (`fetcher`): one request
+under way per node, for all fetchable partitions that are read there, sent again as soon as the
+answer is in, whether or not the application polls.
 
 Back-pressure is one number per node: while more than three quarters of `fetch.max.bytes` of fetched
 data wait for a poll there, no request goes out, and a request never asks for more than what is left
@@ -31,13 +31,14 @@ decoded, and positions go over them (KIP-98).
 Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a
 back-off that grows; polls just go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a
 policy, and for a range, the bounds of the log are looked up (a new leader may only be behind) and
-`OffsetOutOfRange` names them. What only the application can answer is raised by the poll that finds
-it, once the data before it are returned, and until a seek by every poll to which no other partition
-gives anything. A topic missing for a second is an error of a poll that found nothing.
+`OffsetOutOfRange` names them. Errors that only the application can resolve are raised by the poll
+that finds them, once the records before are returned, and until a seek by every poll that gets no
+records of other partitions. A topic missing for a second is an error of a poll that found nothing.
 
 Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected
-uncleanly, which does not have that record, answers with where the two logs part (KIP-320): reading
-goes on there, with a warning, or ends with `LogTruncated` where positions are not reset.
+uncleanly, which does not have that record, answers with the offset where the two logs diverge
+(KIP-320): reading continues there, with a warning, or ends with `LogTruncated` where positions are
+not reset.
 
 Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in
 the rack), KIP-516 (topic ids), KIP-951 (new leaders in answers), Kafka's `FetchCollector`,

@@ -1,11 +1,11 @@
 """The consumer's end of a fetch session with one broker (KIP-227, Kafka's `FetchSessionHandler`):
-what the broker knows already.
+the partitions that the broker knows already.
 
     FULL ──answer with a session id──▶ INCREMENTAL: each fetch names what changed
     INCREMENTAL ──error, or no answer──▶ FULL, closing the old session
 
 A fetch without a session names every partition and is answered for every one. A consumer of a
-single partition gains nothing by a session and does without, so that the many who read one and go
+single partition gains nothing by a session and does without, so that many short-lived consumers
 leave the broker's slots to others.
 """
 

@@ -1,10 +1,11 @@
 """Fetching ahead of polls: one request under way per node, as far as its budget has room.
 
-A request always asks for all fetchable partitions of its node. So none waits out another's long
-poll, and one budget per node (`fetch.max.bytes` of data that no poll has taken yet) bounds memory.
-In a fetch session it names only what changed (`fetch_session`). A partition that gave data goes to
-the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that fills
-its answer from the front serves everyone in turn.
+A request always asks for all fetchable partitions of its node. So no partition waits for the end of
+another's long poll, and one budget per node (`fetch.max.bytes` of data that no poll has returned
+yet) bounds memory. In a fetch session a request names only what changed (`fetch_session`). A
+partition that gave data goes to the end of the line, as in Kafka's
+`SubscriptionState.movePartitionToEnd`, so a broker that fills its answer from the front serves
+everyone in turn.
 
 Partitions are read at their leader, or at the replica that the leader prefers for `client.rack`
 (KIP-392): for `metadata.max.age.ms`, and only as long as that one answers.

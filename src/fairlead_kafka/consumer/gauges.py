@@ -1,4 +1,4 @@
-"""Present values among a consumer's metrics, looked at on any thread when somebody asks."""
+"""Gauges of a consumer's metrics: present values, read on any thread when metrics are read."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The last requests of a consumer that closes: the end of its fetch sessions (KIP-227), of which
-brokers keep a thousand, and would keep those of readers that are gone; and its last metrics.
+brokers keep a thousand, so that sessions of closed consumers would take the place of others; and
+its last metrics.
 
-A session is closed by a last fetch. The connections that were read over are held by fetches that
+A session is closed by a last fetch. The connections used for fetching are occupied by fetches that
 wait for data, up to `fetch.max.wait.ms`; so that closing does not wait for them, the last fetches
-go over connections of their own. It is a courtesy: a broker that does not answer within CLOSE_MS is
-left alone.
+use connections of their own. They are optional: a broker that does not answer within CLOSE_MS is
+not waited for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One assigned partition: its phase and position, and chunks of data fetched of it."""
+"""One assigned partition: its phase and position, and its fetched chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding positions: committed offsets, the reset policy, and what to do where a position is out of
+"""Finding positions: committed offsets, the reset policy, and handling of positions that are out of
 range."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversion of chunks to Arrow tables. Arrow is loaded for the first one."""
+"""Conversion of chunks to Arrow tables. Arrow is loaded with this module."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fetched data that no poll has taken yet, with its bytes by node.
 
-This number holds fetches back.
+While the bytes of a node are too many, no fetch is sent to it.
 """
 
 from __future__ import annotations

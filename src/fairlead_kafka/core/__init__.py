@@ -1,9 +1,9 @@
 """Core: the protocol between machines and hosts, and the network half of every client machine.
 
-Machines and hosts (`machine`, `events`, `effects`). Everything that decides anything is a machine:
-it is told what happened (`receive`, which only queues), works on all of it at once (`step`), and
-says when to be stepped again if nothing happens (`deadline_ns`). It owns no socket, file, thread,
-clock or rng; a host does, and carries its effects to the world.
+Machines and hosts (`machine`, `events`, `effects`). All logic is in machines: a machine gets events
+(`receive`, which only queues), works on all of them at once (`step`, which returns effects), and
+has a deadline at which it is stepped again if nothing happens (`deadline_ns`). It owns no socket,
+file, thread, clock or rng; a host does, and carries out its effects.
 
 A client machine has a `Network`, which is a part, not a machine: the owner passes its connection
 events on, calls `advance` in each step, and gives what `take_effects` returns to its host together
@@ -22,16 +22,16 @@ there are no locks; every wait is a deadline, so nothing polls.
 A connection is opened when a request needs it, and negotiates before anything else: ApiVersions
 version 3, and again with what the broker offers if it refuses that (error 35). Brokers answer in
 order, so a wrong correlation id, a frame that does not decode or an answer that is late ends the
-connection: nothing behind it could be trusted or would come. Requests in flight fail, the peer goes
-into back-off, and fresh metadata is asked for, because a broken connection is how a client first
-hears of a dead broker.
+connection: no later answer on it could be trusted or would come. Requests in flight fail, the peer
+goes into back-off, and fresh metadata is asked for, because a broken connection is the first sign
+of a dead broker.
 
 Bootstrap servers are tried in rotation until the metadata is here, and again whenever none of the
-brokers it named can be tried. The owner may send before it tells the time of its step; deadlines
+brokers it named can be tried. The owner may send before it passes the time of its step; deadlines
 are set by the latest time known when the step ends.
 
-Where a broker offers to take metrics, they are pushed (`pushing`; `telemetry` has the states, as a
-table, and `telemetry_bytes` the message; both are loaded then).
+Metrics are pushed to the cluster if a broker offers that (`pushing`; `telemetry` has the states, as
+a table, and `telemetry_bytes` the message; both are loaded then).
 
 `script` runs request sequences with retries written from top to bottom; `partition_offsets` is one,
 shared by consumer and admin.

@@ -1,5 +1,5 @@
-"""How long to wait before trying again: exponential, with jitter from injected rng (KIP-144,
-KIP-580, KIP-601).
+"""Back-off times before retries: exponential, with jitter from an injected rng (KIP-144, KIP-580,
+KIP-601).
 
 Constants are Kafka's: doubling, jitter of a fifth either way
 (`CommonClientConfigs.RETRY_BACKOFF_*`, `ClusterConnectionStates`).

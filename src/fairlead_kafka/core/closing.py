@@ -1,4 +1,4 @@
-"""The end of a machine that raised: each of its parts is closed, whatever another one raises."""
+"""Closes the parts of a machine that raised: each is closed, even if closing another one raises."""
 
 from __future__ import annotations
 

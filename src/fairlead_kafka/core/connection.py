@@ -1,4 +1,5 @@
-"""One connection to a broker: its life as a table, its negotiated versions, its requests in flight.
+"""One connection to a broker: its states as a table, its negotiated versions, its requests in
+flight.
 
 A broker answers the requests of one connection in the order they came in (Kafka's protocol guide,
 "Network"), so the requests in flight are a queue and a response belongs to its head. A response

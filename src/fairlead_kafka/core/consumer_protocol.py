@@ -1,4 +1,5 @@
-"""Kafka's embedded protocol "consumer", by which members of a group talk through the coordinator.
+"""Kafka's embedded protocol "consumer", by which members of a group exchange subscriptions and
+assignments through the coordinator.
 
 | | version | fields |
 |---|---|---|

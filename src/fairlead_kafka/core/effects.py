@@ -1,4 +1,4 @@
-"""Everything a machine can ask of its host: a closed set.
+"""Effects: all requests that a machine can make of its host.
 
 Effects of one step are carried out in order. File effects on one file are carried out in order;
 `FileSync` may be done on another thread, and its `FileDone` then comes later than those of effects

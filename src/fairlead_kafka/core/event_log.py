@@ -3,10 +3,9 @@
     partitions_assigned client_id=shop group=billing count=2 partitions=orders-0,orders-1
 
 `EVENTS` is the table of all of them, from which docs/reference/logging.md is written. Machines log
-by `EventLog.log`, within their step; what a logger does with a line is the application's affair,
-and what its filters and handlers raise reaches no machine (`base.guarded_log`).
-Nothing here is printed unless the application configures logging: loggers of warnings have a
-`NullHandler`.
+by `EventLog.log`, within their step; handling the lines is up to the application, and exceptions of
+its filters and handlers never reach a machine (`base.guarded_log`). Nothing here is printed unless
+the application configures logging: loggers of warnings have a `NullHandler`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything that can happen to a machine. Plain objects: the simulator prints and compares
+"""Events that hosts give to machines. They are plain objects: the simulator prints and compares
 them."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A consumer group's progress: committed offsets, positions, who commits, and requests' rows."""
+"""Offsets of a consumer group: committed offsets, positions, the committing member, and rows of
+requests."""
 
 from __future__ import annotations
 

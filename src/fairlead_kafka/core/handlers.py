@@ -1,4 +1,4 @@
-"""`Handlers`: what is called for each class of operation or event."""
+"""`Handlers`: a table of the function that serves each class of operation or event."""
 
 from __future__ import annotations
 

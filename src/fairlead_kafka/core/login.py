@@ -1,8 +1,8 @@
-"""The log-in on one connection: SaslHandshake, then SaslAuthenticate until both ends are satisfied
+"""The log-in on one connection: SaslHandshake, then SaslAuthenticate until the log-in is complete
 (KIP-43, KIP-152, KIP-368).
 
-The host makes the messages (`effects.Authenticate`), for it keeps the secrets; here is only the
-order in which they go to and fro.
+The host makes the messages (`effects.Authenticate`), because it keeps the secrets; here is only the
+order of the messages.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The log-ins of all connections of a client machine: `Login`s on their way between the host and
-the brokers."""
+"""The log-ins of all connections of a client machine: the `Login` of each, and its messages between
+the host and the broker."""
 
 from __future__ import annotations
 

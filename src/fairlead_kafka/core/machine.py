@@ -1,8 +1,8 @@
-"""The machine protocol: everything that decides anything is a machine; a host does its effects.
+"""The machine protocol: all logic is in machines, whose effects a host carries out.
 
 A machine owns no socket, file, thread, clock or rng. `receive` only queues; `step` works on all
-that has arrived and returns what it wants done; `deadline_ns` says when to step again if nothing
-arrives. There is nothing to cancel: a deadline is pulled, never pushed.
+events that have arrived and returns effects; `deadline_ns` says when to step again if nothing
+arrives. There is nothing to cancel: the host reads the deadline after each step.
 """
 
 from __future__ import annotations

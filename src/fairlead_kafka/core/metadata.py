@@ -14,8 +14,8 @@ another.
 
 **When to bootstrap again.** Metadata that does not come for
 `metadata.recovery.rebootstrap.trigger.ms` after it was due, or a broker that answers
-REBOOTSTRAP_REQUIRED, makes all known brokers forgotten: the bootstrap servers lead to the cluster
-again (KIP-1102), unless `metadata.recovery.strategy` is none.
+REBOOTSTRAP_REQUIRED, makes the client forget all brokers and ask the bootstrap servers again
+(KIP-1102), unless `metadata.recovery.strategy` is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Meters: totals, maxima, and their values within a window of time (Kafka's `SampledStat`, `Rate`).
 
-Recording is an addition to an attribute. Windows cost nothing until one ends: then a meter notes
-its totals as they stand, and the rate over the window is a difference of two notes. A meter is
+Recording is an addition to an attribute. Windows cost nothing until one ends: then a meter keeps
+its totals, and the rate over the window is the difference to those of the previous end. A meter is
 written by one thread and may be read by any.
 """
 

@@ -1,8 +1,8 @@
 """The rows of a table of metrics: name, unit, meaning, and how a value is read.
 
 Producer, consumers, admin client and cluster have tables of such rows (`producer.metric_names` and
-so on). `metrics()`, the exporters, what is pushed to a cluster (KIP-714) and
-docs/reference/metrics.md are made from them.
+so on). `metrics()`, the exporters, pushed metrics (KIP-714) and docs/reference/metrics.md are made
+from them.
 
 Sources: Kafka's `SelectorMetricsRegistry`, `MetricNameTemplate`.
 """

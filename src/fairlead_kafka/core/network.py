@@ -1,4 +1,5 @@
-"""One client machine's requests to brokers, and its metadata requests; see the room's docstring."""
+"""One client machine's requests to brokers, and its metadata requests; see
+`fairlead_kafka.core`."""
 
 from __future__ import annotations
 

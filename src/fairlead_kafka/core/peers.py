@@ -1,5 +1,5 @@
-"""The brokers a client talks to, by address: which is connected, which is in back-off, which to
-take next.
+"""The brokers that a client connects to, by address: whether each is connected or in back-off, and
+which to try next.
 
 Bootstrap servers are peers too, with ids of their own from `BOOTSTRAP_FIRST` downward. Once the
 metadata names a broker at the very address of a bootstrap connection, the connection becomes that

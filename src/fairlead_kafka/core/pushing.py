@@ -1,5 +1,5 @@
-"""The pushing of metrics as a client's machine sees it (KIP-714): made when a broker first offers
-to take them, so that it costs nothing elsewhere."""
+"""A client machine's interface to the pushing of metrics (KIP-714); `telemetry` is loaded when a
+broker first offers the API, so that other clients pay nothing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Trouble with brokers, in words: the one source of log lines, time-outs and progress texts.
+"""Problems with brokers, as texts for log lines, time-outs and progress.
 
-An address is in trouble from its first failure until a connection to it is usable again. The log
-says so at once, again after 2, 4, 8 ... 60 s while it lasts, and when it is over; what comes back
-within a minute goes on where it was. What merely takes long (a connection in the making, an answer)
-is said too once it takes longer than it should, so nobody waits in silence for a broker that
-swallows packets.
+An address is in trouble from its first failure until a connection to it is usable again. It is
+logged at once, again after 2, 4, 8 ... 60 s while it lasts, and when it is over; if the trouble
+returns within a minute, these intervals continue. A connection or an answer that takes too long is
+logged too, so that a broker that drops packets is noticed.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ machine's step.
 A script is a generator. It yields a list of `Ask` and is sent the list of answers, a response or an
 exception each, in the same order; `ask_one` and `ask_all` do so, and know what type of response
 goes with a request. Or it yields a `Pause` and goes on after it. What it returns, or raises, is the
-outcome. It has no clock: the deadline is the runner's, and a script that is late is closed where it
-stands.
+outcome. It has no clock: the deadline is the runner's, and a script that is late is closed
+(GeneratorExit).
 
     while True:
         answer = yield from ask_one(Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER))
@@ -13,8 +13,8 @@ stands.
             return answer
         yield Pause(problem_of(answer))
 
-Used by rooms that ask a few questions and wait (admin calls, a consumer's look-ups), not by paths
-that carry records.
+Scripts are for calls of a few requests (admin calls, a consumer's look-ups), not for sending or
+fetching records.
 """
 
 from __future__ import annotations

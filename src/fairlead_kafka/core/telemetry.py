@@ -1,9 +1,9 @@
-"""Metrics that a client pushes to the cluster where the cluster asks for them (KIP-714).
+"""Pushes a client's metrics to the cluster if the cluster asks for them (KIP-714).
 
-A broker that takes metrics says so by offering the API. Then `Telemetry` asks it which metrics are
-wanted, and how often; pushes them; and pushes once more when the client closes. The states and the
-waits are those of Kafka's `ClientTelemetryReporter`. Nothing is done, and nothing is imported, as
-long as no broker offers the API.
+A broker that accepts metrics offers the API. Then `Telemetry` asks it which metrics are wanted, and
+how often; pushes them; and pushes once more when the client closes. The states and the waits are
+those of Kafka's `ClientTelemetryReporter`. Nothing is done, and nothing is imported, as long as no
+broker offers the API.
 """
 
 from __future__ import annotations

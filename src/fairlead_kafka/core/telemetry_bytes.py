@@ -1,5 +1,5 @@
 """The bytes of pushed metrics: OpenTelemetry's `MetricsData` (opentelemetry-proto,
-`metrics.proto`), compressed with a codec that the broker takes.
+`metrics.proto`), compressed with a codec that the broker accepts.
 
 Written here, and not with the extra `telemetry`, so that every client can push: it is one message
 of strings and numbers. Tests decode it with opentelemetry-proto.

@@ -1,4 +1,4 @@
-"""A client's metrics as they are pushed to a cluster that asks for them (KIP-714)."""
+"""The report of a client's metrics that is pushed to a cluster (KIP-714)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How long a client is to send nothing after an answer, by API and version (KIP-219).
+"""The time for which a client is to send nothing after an answer, in ms, by API and version
+(KIP-219).
 
 Since KIP-219 a throttling broker answers at once, and the client waits for `throttle_time_ms`.
-Before, the broker waited first, so `throttle_time_ms` told of a wait that was over.
+Before, the broker waited first, so `throttle_time_ms` was a wait in the past.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The Metadata request as a script, for calls that ask once; `Metadata` is the standing copy."""
+"""The Metadata request as a script, for calls that ask once; `Metadata` is the copy that a client
+keeps up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protocol for counting what goes over the connections of a client machine."""
+"""Protocol for counting requests and bytes on the connections of a client machine."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Formats: what keys and values are, where Kafka itself only has bytes.
+"""Formats of keys and values: serializers and deserializers (Kafka itself only has bytes).
 
 Theory of operation. A serializer makes bytes of objects, a deserializer objects of bytes. Each has
-two ways, which give the same:
+two interfaces, with the same results:
 
     serializer(value, context)              one value: `Producer.send`, `Consumer.poll`
     encode_column, decode_column            a whole Arrow column: `send_table`, `poll_table`, Spark
 
-**What does not parse never fails a column.** It is null there, and told by row with the reason
-(`building.Reasons`); `rescuing` makes the column `rescued` of that. A value parses whole or not at
-all: no field is made null because it does not fit. What becomes of a value does not depend on its
-neighbours.
+**A value that does not parse never fails a column.** It is null there, and reported by row with the
+reason (`building.Reasons`); `rescuing` makes the column `rescued` from that. A value parses whole
+or not at all: no field is made null because it does not fit. A value's result does not depend on
+its neighbours.
 
     simple                     texts, numbers: UTF-8 and big-endian, as Kafka's own serializers
     json_serde                 JSON. `json_writing` makes texts of columns by Arrow's functions;
@@ -28,7 +28,7 @@ neighbours.
     framing                    how messages name their schema: Confluent's prefix, or its header
     registry                   a Schema Registry, by confluent-kafka's client of it
 
-Nothing here knows of clients: they are given functions, and confluent-kafka's serializers are such
+Nothing here imports clients: they are given functions, and confluent-kafka's serializers are such
 functions too.
 """
 

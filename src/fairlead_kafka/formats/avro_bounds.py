@@ -1,9 +1,9 @@
-"""Bounds for Avro's bytes, checked before fastavro reads them.
+"""Bounds of recursion and memory for Avro's bytes, checked before fastavro reads them.
 
-fastavro calls itself for each record in a record, so few bytes of a schema that holds itself take
-all of the C stack, and the process ends. It also believes the count of an array whose items have
-no bytes, so ten bytes may ask for any amount of time and memory. `Bounds` walks such bytes first,
-without recursion. Most schemas cannot do either, and are not walked.
+fastavro calls itself for each record in a record, so few bytes of a recursive schema take all of
+the C stack, and the process ends. It also trusts the count of an array whose items have no bytes,
+so ten bytes may ask for any amount of time and memory. `Bounds` walks such bytes first, without
+recursion. Most schemas cannot do either, and are not walked.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Avro to columns, whatever the schema: blocks by machine code (`avro_reading`), and what it leaves
-value by value (`avro_rows`)."""
+"""Avro to columns, whatever the schema: blocks by machine code (`avro_reading`), and the rest value
+by value (`avro_rows`)."""
 
 from __future__ import annotations
 

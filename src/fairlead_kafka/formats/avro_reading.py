@@ -5,8 +5,8 @@ A plan is operations (`kernels.decode_avro`) and a function that makes an array 
 arrays, maps, unions of null and another type, and all logical types of `avro_schema` are planned.
 Other schemas raise `NotByColumn`: aliases, most resolutions of one type into another, decimals of
 more than 18 digits, defaults that are no plain value, lists whose items may have no bytes, and
-schemas that hold themselves, are nested deep or take many operations. They go value by value, as do
-single values that machine code does not take: `avro_columns` sees to both.
+schemas that are recursive, nested deep or take many operations. They are read value by value, as
+are single values that machine code refuses: `avro_columns` does both.
 """
 
 from __future__ import annotations

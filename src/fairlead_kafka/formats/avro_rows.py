@@ -1,10 +1,10 @@
 """Avro to Arrow: each value by fastavro, then whole columns by Arrow.
 
-Two framings. With a Schema Registry a value is Confluent's wire format: a zero byte, the id of the
-schema it was written with in four bytes, then Avro's binary form. Without one, it is the binary
-form alone, written with one schema that the options give. Either way it is resolved into the
-reader's schema as Avro's specification has it: fields that are new get their default, fields that
-are gone are passed over.
+There are two framings. With a Schema Registry a value is Confluent's wire format: a zero byte, the
+id of the schema it was written with in four bytes, then Avro's binary form. Without one, it is the
+binary form alone, written with one schema that the options give. Either way it is resolved into the
+reader's schema as Avro's specification has it: new fields get their default, removed fields are
+ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Columns to Avro, by machine code: a schema's operations and the slots of an array's columns.
 
-`NotByColumn` for schemas and types of columns that go value by value: other unions than of null and
-a type, decimals of more than 18 digits, fields that the column lacks, types that Arrow does not
-cast into the schema's. Values that are not the schema's (a null where none may be, a name that is
-no symbol) are bad: left to other code, which knows why.
+Raises `NotByColumn` for schemas and types of columns that have to be written value by value: other
+unions than of null and a type, decimals of more than 18 digits, fields that the column lacks, types
+that Arrow does not cast into the schema's. Values that are not the schema's (a null where none may
+be, a name that is no symbol) are bad: left to `avro_rows`, which finds the reason.
 """
 
 from __future__ import annotations

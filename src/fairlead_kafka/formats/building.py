@@ -1,4 +1,4 @@
-"""Python values to Arrow arrays, where some values may not fit: these are found, made null, and
+"""Python values to Arrow arrays, of values that may not fit the type: those become null, and are
 returned with the reasons."""
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     header   the header `__key_schema_id` or `__value_schema_id`: a byte of 1 and the schema's GUID
              in 16 bytes; the message is what the format itself writes
 
-Both are read. What is written is the prefix, or with `schema.id.location=header` the header.
+Both are read. The prefix is written, or with `schema.id.location=header` the header.
 """
 
 from __future__ import annotations

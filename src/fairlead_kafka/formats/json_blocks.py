@@ -1,15 +1,15 @@
-"""JSON to Arrow: blocks of rows by Arrow's own parser, and only what it does not take row by row
+"""JSON to Arrow: blocks of rows by Arrow's own parser, and only rows that it refuses one by one
 (`json_rows`).
 
-Why a block may be parsed as one text. Arrow reads a stream of objects and does not tell which came
-of which row, and JSON may hold line breaks, so rows are let into a block only if they begin with
-`{` and end with `}`. A string of JSON cannot hold a bare line break, so none reaches from one row
-into the next; and after a `}` a `{` can stand only between whole objects, so each row begins a new
-one. Thus each row is one object or more, or the block is no JSON; and if there are as many objects
-as rows, each row is exactly one.
+Why a block may be parsed as one text. Arrow reads a stream of objects and does not report which row
+each came from, and JSON may hold line breaks, so rows are let into a block only if they begin with
+`{` and end with `}`. A string of JSON cannot hold a bare line break, so no string reaches from one
+row into the next; and after a `}` a `{` can stand only between whole objects, so each row begins a
+new one. Thus each row is one object or more, or the block is no JSON; and if there are as many
+objects as rows, each row is exactly one.
 
-Where Arrow's parser takes what Python's does not (`-NaN`, `Inf`), rows are kept from it: what
-becomes of a row must not hang on its neighbours.
+Rows with values that Arrow's parser accepts and Python's refuses (`-NaN`, `Inf`) are not given to
+Arrow's: a row's result must not depend on its neighbours.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""JSON row by row, in Python: what whole blocks cannot say, this says exactly, with the reason for
-each row that does not fit."""
+"""JSON row by row, in Python: exact, with the reason for each row that does not fit."""
 
 from __future__ import annotations
 

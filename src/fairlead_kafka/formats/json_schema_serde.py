@@ -1,7 +1,7 @@
 """JSON that a JSON Schema describes, framed for a Schema Registry (extra `jsonschema`).
 
-Values are checked one by one, by a validator in machine code; columns are written and read as
-JSON's are otherwise.
+Values are checked one by one, by a validator in machine code; columns are written and read like
+those without a schema.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 asked for.
 
 A wire type is one that JSON itself has: dates, timestamps and binaries are strings there, floats
-are doubles. Both ways of reading in `json_blocks` (Arrow's parser for whole blocks, Python's for
-single rows) give wire types, and this module takes it from there, so that a value means the same
-whichever way it came. Machine code (`json_reading`) takes dates and timestamps that it knows at
-sight, and leaves all others to this module.
+are doubles. Both readers in `json_blocks` (Arrow's parser for whole blocks, Python's for single
+rows) give wire types, and this module converts them, so that a value's result is the same with
+either. Machine code (`json_reading`) reads dates and timestamps of the usual forms, and leaves all
+others to this module.
 """
 
 from __future__ import annotations

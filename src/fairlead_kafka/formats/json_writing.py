@@ -1,9 +1,10 @@
 """Arrow columns to JSON texts, column by column, by Arrow's own functions: pieces of text for each
 field, joined row by row.
 
-A text is what Python's `json.dumps` writes without spaces, but characters beyond ASCII stay as they
-are. Fields that are null are written as null. Dates and timestamps are ISO 8601 (with a `Z` where
-they are of UTC), binaries base64, decimals numbers with all their digits: what `json_types` reads.
+A text is equal to that of Python's `json.dumps` without spaces, but characters beyond ASCII stay as
+they are. Fields that are null are written as null. Dates and timestamps are ISO 8601 (with a `Z`
+where they are of UTC), binaries base64, decimals are numbers with all their digits: `json_types`
+reads all of these.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ take two slots: where they begin in a source, and how many they are.
 
 **Operations**, of five numbers each: kind, slot, argument, skip, valid.
 
-Avro's are what a value is made of, in order. A slot of -1 is passed over. UNION, of null and
+Avro's operations are the parts of a value, in order. A slot of -1 is skipped. UNION, of null and
 another type: `argument` says which branch is null, `skip` how many operations are passed over for
 it, `valid` where it is noted. LIST: arrays and maps; the next `skip` operations are an item. Read,
 its slots are where the items begin and how many; written, where their bytes begin, how many bytes,

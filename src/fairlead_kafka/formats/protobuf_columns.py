@@ -1,7 +1,6 @@
 """Protobuf to columns and back, by machine code: messages of fields that are not repeated, however
-deep. `NotByColumn` for repeated fields and maps, members of a oneof and required fields: messages
-with them go one by one, as do those of others that machine code does not take.
-"""
+deep. Raises `NotByColumn` for repeated fields and maps, members of a oneof and required fields:
+messages with these are read one by one, as are single messages that machine code refuses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Protobuf messages in Arrow's types, and value by value by the library: what columns fall back to.
+"""Protobuf messages in Arrow's types, and conversion value by value by the library, where
+`protobuf_columns` cannot.
 
-A field with presence of its own (`optional`, a message, a member of a oneof) is null where it is
-not set; another has its default. Enums are the names of their values. Well-known types such as
+A field with presence of its own (`optional`, a message, a member of a oneof) is null if it is not
+set; any other field has its default. Enums are the names of their values. Well-known types such as
 Timestamp are the messages they are.
 """
 

@@ -1,5 +1,5 @@
-"""A Schema Registry (Confluent's REST API, which Karapace and Apicurio serve too), asked through
-confluent-kafka's client of it (extra `registry`).
+"""A Schema Registry (Confluent's REST API, which Karapace and Apicurio serve too), through
+confluent-kafka's client (extra `registry`).
 
 Settings are that client's: `url`, `basic.auth.user.info`, `bearer.auth.*`, `ssl.ca.location`,
 `ssl.certificate.location`, `ssl.key.location`, `timeout`, `max.retries` and so on. A text may hold

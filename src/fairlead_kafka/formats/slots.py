@@ -1,4 +1,4 @@
-"""Between Arrow's arrays and the slots of `kernels`."""
+"""Conversion between Arrow's arrays and the slots of `kernels`."""
 
 from __future__ import annotations
 

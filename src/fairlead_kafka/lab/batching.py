@@ -1,13 +1,13 @@
-"""Batching, compression and limits as a table to read: what batch.size, linger.ms and
-compression.type do to the same records.
+"""Batching, compression and limits as a table to read: effects of batch.size, linger.ms and
+compression.type on the same records.
 
 Lines of an access log, without keys, are submitted at an even rate to a topic of three partitions.
-What was sent is counted in the batches that the partitions hold in the end (`held`): headers of 61
-bytes and what each record costs beside its value included. The producer runs in this process, the
-cluster in another.
+Bytes are counted in the batches that the partitions hold in the end (`held`), with their headers of
+61 bytes and the overhead of each record. The producer runs in this process, the cluster in another.
 
-The limits follow: what the caller gets for a record that is too large, by whose rule, what becomes
-of a batch that the broker calls too large, and what happens when `buffer.memory` is used up.
+Rows about limits follow: the error for a record that is too large, for the client or for the
+broker, the splitting of a batch that the broker finds too large, and the error when `buffer.memory`
+is used up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limits of records, batches and memory, each tried: what the caller gets."""
+"""The limits of records, batches and memory, each tried, with the error that the caller gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a client in a process of its own, with a time limit; for one that does not end in time, says
+"""Runs a client in a process of its own, with a time limit; if it does not end in time, reports
 where it hung.
 
 The process has `report_where_on_request` called before it begins. When its time is over it is

@@ -4,8 +4,8 @@ and latency from send to poll.
 Each system is a fresh process that reads a topic as a program would (`peers.reading`): `cold` is
 all of it, from before the process is made until every record has come, and the part of it from the
 first poll on; `warm` is what it does after ten seconds. Java is Kafka's own consumer perf tool,
-whose figures are cold. `raw` fetches and decodes nothing but headers of batches: what the broker
-lets through. `latency` rows send and poll in one program at a steady rate (`peers.sent_to_polled`).
+whose figures are cold. `raw` fetches and decodes nothing but headers of batches: the broker's
+limit. `latency` rows send and poll in one program at a steady rate (`peers.sent_to_polled`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """`kill -9` on a streaming query at every step of an exactly-once write: is each input row there
 once, for readers of committed data?
 
-The query reads numbered rows and writes them to a topic. Each of its lives has a step at which its
-driver is killed, with everything below it, and every other life one at which a task is killed
-before that; then it is started again from its checkpoint. When enough have died it runs to its end,
-and the topic is read with isolation.level=read_committed. Steps come in turn, so that so many kills
-as there are steps meet each of them.
+The query reads numbered rows and writes them to a topic. Each run has a step at which its driver is
+killed, with all its processes, and every other run a step at which a task is killed before that;
+then it is started again from its checkpoint. When enough have died it runs to its end, and the
+topic is read with isolation.level=read_committed. Steps come in turn, so that as many kills as
+there are steps cover all of them.
 
-Two engines. `spark`: real Spark, from a topic to a topic by `format("fairlead")`; a life costs
-Spark's start, some ten seconds. `processes`: an engine of our own that drives the same task and
+Two engines. `spark`: real Spark, from a topic to a topic by `format("fairlead")`; a run costs
+Spark's start, some ten seconds. `processes`: an engine of Fairlead's that drives the same task and
 driver code in processes of their own (`peers.exactly_once_engine`).
 
 Rows `{"target", "kills", "rows_in", "rows_out", "lost", "duplicated"}`: `kills` counts drivers and

@@ -1,5 +1,5 @@
-"""Clusters whose brokers can be made slow or dead while a client produces: our own in this process,
-or Apache Kafka behind proxies."""
+"""Clusters whose brokers can be made slow or dead while a client produces: Fairlead's in this
+process, or Apache Kafka behind proxies."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """The cost of a short program that starts, does its work and ends: each row a fresh process,
-nothing prepared; ours beside the peers.
+nothing prepared; Fairlead in comparison with other clients.
 
 Every Python client runs the same short program (`peers.fresh`), Java Kafka's own performance tools;
-100-byte values, acks=all, 12 partitions. Systems take turns within a round, so that what the
-machine does to one it does to all; a row is the median round. Modules were compiled before, as they
-are after an installation, and the topic that is read exists.
+100-byte values, acks=all, 12 partitions. Systems take turns within a round, so that noise of the
+machine affects all alike; a row is the median round. Modules were compiled before, as they are
+after an installation, and the topic that is read exists.
 
 Rows {system, target, what, records, seconds, cpu_s, rss_mb}. `import`, `client made`, `first record
 acknowledged` and `first record read` count from right before the process is made; their CPU seconds
 up to there, and their memory is what is resident then. `sent` and `read` are the whole process, to
-its end, with its peak of memory. `cluster started`: ours in this Python (`Cluster`), and Apache
-Kafka.
+its end, with its peak of memory. `cluster started` is Fairlead's in this Python (`Cluster`), or
+Apache Kafka.
 """
 
 from __future__ import annotations

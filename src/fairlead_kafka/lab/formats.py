@@ -3,8 +3,8 @@ and fastavro, in turn in one process.
 
 Records have ten fields: three whole numbers, three short texts, one that is null for a third, a
 double, a boolean and an instant; JSON has 210 bytes of them, Avro 80. Cold is the first pass of a
-serializer that was just made, with what it asks of a registry (confluent-kafka's, in memory) and
-plans; warm the fastest of several later passes. Records per second of one thread's CPU time.
+new serializer, with its requests to a registry (confluent-kafka's, in memory) and its planning;
+warm is the fastest of several later passes. Records per second of one thread's CPU time.
 """
 
 from __future__ import annotations

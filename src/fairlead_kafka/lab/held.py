@@ -1,9 +1,9 @@
 """Contents of a topic's partitions: records, batches and bytes, counted in the batches that a
 broker returns.
 
-So the figures are the same for every client, whatever it tells of itself: a partition's bytes are
-those of its batches on the wire and in the log, headers of 61 bytes included, which is what KIP-794
-sets out to spread evenly.
+So the figures are comparable for all clients, as they do not depend on a client's own metrics: a
+partition's bytes are those of its batches on the wire and in the log, headers of 61 bytes included,
+which is what KIP-794 sets out to spread evenly.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""One broker of three goes slow, or dies, while a client sends as hard as it goes: what do the
-other two still get?
+"""One broker of three goes slow, or dies, while a client sends as fast as it can: the throughput of
+the other two.
 
 librdkafka's issue #2677, open since 2020: a queue that all brokers share fills with the records of
-the one that does not take them, and then nothing gets in. Six partitions without replicas, two led
-by each broker, so that a fault touches its own third alone. Each client runs in a process of its
-own, one thread of its application sending; it is measured, then broker 0 breaks, then it is
-measured again: `share` compares two times of one run of one process, and noise from hour to hour
-does not enter. What is counted are records of the healthy brokers' partitions, by their
-acknowledgements (`peers.pressed`).
+a broker that does not accept them, and then no record can be added. There are six partitions
+without replicas, two led by each broker, so that a fault affects only a third of them. Each client
+runs in a process of its own, one thread of its application sending; it is measured, then broker 0
+breaks, then it is measured again: `share` compares two intervals of one run of one process, so
+noise from hour to hour does not matter. The counted records are those of the healthy brokers'
+partitions, when they are acknowledged (`peers.pressed`).
 
-Slow: every answer of the broker comes 500 ms late. Dead: killed, nobody takes its partitions over.
+Slow: every answer of the broker comes 500 ms late. Dead: killed, no other broker leads its
+partitions.
 """
 
 from __future__ import annotations

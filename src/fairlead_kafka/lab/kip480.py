@@ -1,5 +1,5 @@
-"""KIP-480's table, run again: how late records are by partitions, rate and linger, for round robin,
-sticky and what came after.
+"""KIP-480's table, run again: latency of records by number of partitions, rate and linger.ms, for
+the policies round robin, sticky and later ones.
 
 Three brokers, partition i led by broker i modulo 3, replication factor 1 (the KIP's was 3, on
 machines of their own), 512-byte values without keys, acks=all. In virtual time the load is the

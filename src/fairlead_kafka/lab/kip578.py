@@ -1,5 +1,5 @@
-"""KIP-578's appendices, run again: what many partitions cost, on our cluster and on Apache Kafka,
-three brokers on this machine.
+"""KIP-578's appendices, run again: the cost of many partitions, on Fairlead's cluster and on Apache
+Kafka, with three brokers on this machine.
 
     A1  throughput by partitions, three replicas and one. "first touch": the first load that a new
         topic gets, during which Apache Kafka's files grow and epochs are written; "steady": the
@@ -13,7 +13,7 @@ Each row is a fresh cluster, the systems taking turns. `create_s`: from the call
 partition has a leader; `delete_s`: until the metadata has the topic no more; `restart_s`: from the
 start of processes (A2: all; A3: the one that died) until every partition is led and every replica
 in sync; `failover_s`: from the kill until every partition is led. Memory and files are counted
-after the work. What Apache Kafka cannot do on this machine is a row that says why.
+after the work. A case that Apache Kafka cannot run on this machine is a row with the reason.
 """
 
 from __future__ import annotations

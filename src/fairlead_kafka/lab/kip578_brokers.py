@@ -1,10 +1,10 @@
-"""Our three brokers as a program of their own, for KIP-578's experiments: it loads what brokers
-need and nothing else.
+"""Three brokers of Fairlead's as a program of their own, for KIP-578's experiments: it loads what
+brokers need and nothing else.
 
     python -m fairlead_kafka.lab.kip578_brokers FOLDER thread|processes
 
-It prints where the brokers are, and obeys lines of JSON, ["kill" or "start", broker], until there
-are no more.
+It prints the brokers' addresses, and reads commands as lines of JSON, ["kill" or "start", broker],
+until there are no more.
 """
 
 from __future__ import annotations

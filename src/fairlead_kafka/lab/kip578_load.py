@@ -1,5 +1,5 @@
 """Load for KIP-578's experiments: the same records from Kafka's own ProducerPerformance and from
-our producer, on either system."""
+Fairlead's producer, on either system."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Three brokers for KIP-578's experiments, ours or Apache Kafka's, that can be stopped, started,
-killed, weighed and counted.
+"""Three brokers for KIP-578's experiments, Fairlead's or Apache Kafka's: they can be stopped,
+started and killed, and their memory and files measured.
 
-Ours run in a process of their own (`kip578_brokers`), which takes orders by the line, so that
-memory is the brokers' alone.
+Fairlead's run in a process of their own (`kip578_brokers`), which reads commands line by line, so
+that the measured memory is the brokers' alone.
 """
 
 from __future__ import annotations

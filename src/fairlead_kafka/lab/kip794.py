@@ -1,8 +1,8 @@
-"""KIP-794's test series, run again: one broker of three is slow, how late are records and how
-evenly are they spread?
+"""KIP-794's test series, run again: latency and spread of records while one broker of three is
+slow.
 
 Partition i is led by broker i (modulo the brokers), replication factor 1, 512-byte values, broker 0
-answering each Produce `delay_ms` late, one after another on a connection. Series 1 brings 2,048
+answering each Produce `delay_ms` late, one after another on a connection. Series 1 sends 2,048
 records a second, series 2 4,096: 1 and 2 MB of 2**20 bytes. Latency runs from the call that submits
 a record to its acknowledgement, as kafka-producer-perf-test has it; a load's first seconds are
 warm-up and count for the bytes alone. Bytes are those of the batches that a broker's partitions

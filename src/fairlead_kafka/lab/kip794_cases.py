@@ -1,6 +1,5 @@
-"""Cases of KIP-794's experiment: its series, the policies of ours and of the peers as configs, and
-the rows to measure.
-"""
+"""Cases of KIP-794's experiment: its series, the policies of Fairlead and of other clients as
+configs, and the rows to measure."""
 
 from __future__ import annotations
 

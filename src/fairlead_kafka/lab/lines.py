@@ -1,6 +1,5 @@
-"""Lines of an access log, made up but the same on every machine: their repetitions are those of
-real text, for compression.
-"""
+"""Generated lines of an access log, the same on every machine, with repetitions like real text, for
+compression."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Open-loop loads: how many records are due when, and their latencies. Pure arithmetic, for real
-and virtual clocks.
+"""Open-loop loads: the number of records due at a time, and their latencies. Pure arithmetic, for
+real and virtual clocks.
 
-A load does not wait for answers: record number n is due at n / rate seconds, whatever became of
-those before it. Time is cut into periods, and the records of a period are submitted together at its
+A load does not wait for answers: record number n is due at n / rate seconds, whatever the outcome
+of earlier ones. Time is cut into periods, and the records of a period are submitted together at its
 beginning: a period of a millisecond is as even as a thread that sleeps can be
 (kafka-producer-perf-test saves pauses up to two), one of 100 ms is the throttle of Trogdor's
 ProduceBench, by which KIP-480 was measured. Latency runs from the call that submits a record to its
-acknowledgement, as in Kafka's `ProducerPerformance`; a client that makes its caller wait is found
-out by the records per second it reaches.
+acknowledgement, as in Kafka's `ProducerPerformance`; a client that blocks its caller shows in the
+records per second that it reaches.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Plots of experiments: one figure of a few panels, bars or lines, as SVG or PNG by the file's
 suffix.
 
-Matplotlib is imported when something is drawn, not before, and without pyplot: no window, no state
-left behind. The same rows give the same bytes: no date, no version, and identifiers salted with a
-constant. A system has the same colour in every plot.
+Matplotlib is imported when something is drawn, not before, and without pyplot: no window is opened,
+and no state kept. The same rows give the same bytes: no date, no version, and identifiers salted
+with a constant. A system has the same colour in every plot.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """CPU seconds and peak memory of this process's descendants, by kind: read from `/proc`, so on
 Linux alone.
 
-Peaks are those of the kernel (`VmHWM`), reset at the start, so that nothing between two looks is
-missed. Looks, a few per second, only find processes that come and go, and the CPU seconds that one
-had when it was last seen.
+Peaks are those of the kernel (`VmHWM`), reset at the start, so that no peak between two samples is
+missed. Samples, a few per second, only find new and ended processes, and their CPU seconds.
 """
 
 from __future__ import annotations

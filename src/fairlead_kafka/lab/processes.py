@@ -1,5 +1,5 @@
-"""Processes as Linux's `/proc` shows them: what is below one, CPU seconds, memory. A process that
-has ended has none of it.
+"""Descendants, CPU seconds and memory of processes, from Linux's `/proc`. A process that has ended
+has none of these.
 
 psutil was weighed (docs/decisions/processes-are-read-from-proc.md): it has no peaks of memory, and
 finds children by reading every process of the machine.

@@ -1,8 +1,8 @@
 """`lab rebalance`: a group under load whose members join, leave, die and are rolled one by one.
 
 A writer sends a record to each partition twice a second. Each member is a process of its own, and
-says what it reads. Everything has its defaults, session time-outs and heartbeats too: a death is
-noticed after 45 seconds.
+prints what it reads. All configs have their defaults, session time-outs and heartbeats too: a death
+is detected after 45 seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of `lab rebalance`, from what the members said that they read."""
+"""Figures of `lab rebalance`, from the lines that members print of records read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """`lab rebalance --clock virtual`: groups of hundreds of members, without a process for each.
 
-Members are our real consumer machines and brokers are our real ones, on one virtual clock: steps
-take no time, a message takes NETWORK_MS, and a seed gives the same figures on every run. So what is
-measured is what the protocols wait for: heartbeats, time-outs and each other. What a busy machine
-adds is missing.
+Members are Fairlead's real consumer machines and brokers its real brokers, on one virtual clock:
+steps take no time, a message takes NETWORK_MS, and a seed gives the same figures on every run. So
+the figures are the waits of the protocols: for heartbeats, time-outs and other members. Delays of a
+busy machine are not included.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The article's scenarios of replication, played on an embedded cluster: what each does to the
-partition, a producer and a consumer.
+"""Scenarios of replication on an embedded cluster: the effects of each on the partition, a producer
+and a consumer.
 
 A topic of one partition, three replicas and min.insync.replicas=2 unless the scenario says
-otherwise. Every step prints what `kafka-topics --describe` would show, what became of records sent
-at that moment, and what a consumer got that reads along.
+otherwise. Every step prints the partition as `kafka-topics --describe` would, the outcomes of
+records sent at that moment, and the records that a consumer got.
 
     1  all replicas in sync, then the leader is lost: another takes over, nothing is lost
     2  a follower lags: it leaves the replicas in sync, the topic goes on, and it comes back

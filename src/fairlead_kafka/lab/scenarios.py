@@ -2,8 +2,8 @@
 for each scenario and policy.
 
 KIP-794 has one broker that is slow all the time, and even loads without keys. Here are keys,
-stalls, bursts, brokers that change, rates near and beyond what the slow broker takes: shapes that
-no policy was made for. Each scenario says in its name what it is.
+stalls, bursts, changing slow brokers, and rates near and beyond the slow broker's capacity: loads
+that no policy was made for. Each scenario is described by its name.
 """
 
 from __future__ import annotations

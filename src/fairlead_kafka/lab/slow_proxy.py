@@ -1,10 +1,9 @@
-"""A proxy that makes a broker slow which has no such switch itself, such as Apache Kafka's.
+"""A proxy that slows down a broker without a switch for that, such as Apache Kafka's.
 
-A machine, like all that decides anything here: real on a selector host, tested in virtual time.
-Requests pass at once, answers are kept back as `testing.Cluster`'s `slow` keeps them:
-`produce_service_time_ms` for each Produce, one after another on a connection, with what comes
-behind (KIP-794's sleep); `latency_ms` for every answer, all concurrently. Order on a connection is
-kept.
+It is a machine (`core.machine`): real on a selector host, tested in virtual time. Requests pass at
+once, answers are delayed as `testing.Cluster`'s `slow` keeps them: `produce_service_time_ms` for
+each Produce, one after another on a connection, with all later answers (KIP-794's sleep);
+`latency_ms` for every answer, all concurrently. Order on a connection is kept.
 
     client --request--> proxy --request--> broker
     client <--due------ proxy <--answer--- broker

@@ -1,21 +1,22 @@
-"""A cluster under a mixed load for as long as one likes: does anything rise that should not, and is
-everything there in the end?
+"""A cluster under a mixed load for any time: whether memory or other figures rise, and whether all
+records are there in the end.
 
 Three brokers as processes. Clients, each in a process of its own (`peers.soak`): one sends records
 one by one, one tables with keys, one to a compacted topic, one in transactions of which some are
 aborted; one has members join and leave a group, and groups come and go; one creates, fills, reads
 and deletes topics; one reads everything. Retention, compaction, checkpoints and new log files are
-set so that each happens all the time, and what is kept stays the same. Brokers 1 and 2 are killed
-in turn (`kill -9`) and started again; broker 0 lives through all of it, for what rises shows only
-in a process that lives.
+set so that each happens all the time, and the amount of kept data stays the same. Brokers 1 and 2
+are killed in turn (`kill -9`) and started again; broker 0 is never restarted, because leaks only
+show in a long-running process.
 
-Rows, flat, of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
+Rows are those of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
 pss_mb, private_mb, descriptors, threads, cpu_share, disk_mb, records_per_s, p50_ms, p99_ms}, as far
 as it has them. Latencies run to the acknowledgement; of a transaction, to its commit; of the
 auditor, from a record's timestamp until it is read; of a topic, from its creation until its records
-are read back; of the groups, of a commit. The controller lives in the launcher's process. `load`
-sums what was acknowledged by all that produce. `slopes`: see `soak_figures.slope_rows`.
-`comparison`, one row: what was acknowledged and what was read. `failed`: why it came to no end.
+are read back; of the groups, of a commit. The controller lives in the launcher's process. `load` is
+the sum of acknowledged records of all producers. `slopes`: see `soak_figures.slope_rows`.
+`comparison`, one row: counts of acknowledged and of read records. `failed`: the reason if the run
+did not end.
 """
 
 from __future__ import annotations

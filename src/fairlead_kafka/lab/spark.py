@@ -1,15 +1,15 @@
-"""Rows per second through Spark, `local[2]`: reading, writing, Kafka to Kafka, and a record's
-latency through a stream.
+"""Rows per second through Spark, `local[2]`: reading, writing, Kafka to Kafka, and the latency of a
+record through a stream.
 
 `format("fairlead")` beside Spark's own Kafka connector, on the same topic of 8 partitions. Each
 system has a session of its own that stays for the whole run, and every job is run by both, one
 right after the other, in each round; the first round warms up and checks that no row is missing,
-and does not count. A row is the median round. What is read goes nowhere (`noop`); what is written
-is made as it goes.
+and does not count. A row is the median round. Rows read are dropped (`noop`); rows written are
+generated.
 
-The columns: `read` takes all, `read_value` the value alone (ours is told so by its option
-`columns`; the connector takes no such hint), `copy` key and value. CPU seconds are per million
-rows: of the session's processes, and of the broker beside them on the same cores.
+The columns: `read` takes all, `read_value` the value alone (by Fairlead's option `columns`; the
+connector has no such option), `copy` key and value. CPU seconds are per million rows: of the
+session's processes, and of the broker beside them on the same cores.
 """
 
 from __future__ import annotations

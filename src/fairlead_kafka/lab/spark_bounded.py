@@ -2,10 +2,10 @@
 JVM and each Python process.
 
 A session writes numbered values to a topic of two partitions, copies that to another, and sums up
-both: each task reads half of all. The heap is the JVM's own limit. A Python process is held by the
-kernel to `worker_limit_mb` of data (RLIMIT_DATA: what it allocates, touched or not). Spark's own
-`spark.executor.pyspark.memory` limits the address space instead, where libraries and reserved space
-count that nobody ever touches.
+both: each task reads half of all. The heap is the JVM's own limit. A Python process is limited by
+the kernel to `worker_limit_mb` of data (RLIMIT_DATA: allocated memory, touched or not). Spark's own
+`spark.executor.pyspark.memory` limits the address space instead, which includes libraries and
+reserved space that is never touched.
 """
 
 from __future__ import annotations

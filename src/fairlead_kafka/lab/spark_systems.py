@@ -1,4 +1,4 @@
-"""A Spark session of a system in a process of its own, that is asked for one job after the other
+"""A Spark session of a system in a process of its own, which runs one job after the other
 (`peers.spark_jobs`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Targets of experiments: a fresh Apache Kafka, or our own cluster in a process of its own."""
+"""Targets of experiments: a fresh Apache Kafka, or Fairlead's cluster in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Records produced per second, CPU seconds per million and memory, acks=all, 12 partitions, one
-broker: ours beside the peers.
+broker: Fairlead in comparison with other clients.
 
 Each system is a fresh process that sends as a program would (`peers.sending`): `cold` is all of it,
 from before the process is made until every record is acknowledged, and the part of it from the
 first record on; `warm` is what it does after ten seconds. Java is Kafka's own producer perf tool,
-whose figures are cold. `raw` sends batches that were built beforehand: what the broker lets
-through, the ceiling for any client. Systems take turns within a round, so that what the machine
-does to one it does to all; a row is the median round. Values are cut from log lines, so that what
-is compressed compresses as text does. CPU and memory are those of the client's process alone, its
-interpreter and libraries included; for Java CPU includes starting the JVM.
+whose figures are cold. `raw` sends batches that were built beforehand: the broker's limit, and so
+that of any client. Systems take turns within a round, so that noise of the machine affects all
+alike; a row is the median round. Values are cut from log lines, so that they compress as text does.
+CPU and memory are those of the client's process alone, its interpreter and libraries included; for
+Java CPU includes starting the JVM.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Transactions committed per second, latency of a commit and CPU seconds, each transaction with
-records for three brokers: ours beside the peers.
+records for three brokers: Fairlead in comparison with other clients.
 
 Each system is a fresh process that makes one transaction after the other (`peers.committing`), with
 the defaults of its client. `cold` is from before the process is made until the first, and the first
@@ -8,7 +8,7 @@ round; a row is the median round. The topic and the transactions' own have three
 which have to be in sync.
 
 `protocol` v1 and v2 are KIP-98's and KIP-890's, which brokers offer by the feature
-`transaction.version`: a client that does not know v2 speaks v1 under both.
+`transaction.version`: a client that does not know v2 uses v1 with both.
 """
 
 from __future__ import annotations

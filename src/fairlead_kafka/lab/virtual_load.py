@@ -1,10 +1,10 @@
-"""A paced load in virtual time: our producer's real machine against the simulator's model brokers,
-seconds of it in a moment.
+"""A paced load in virtual time: Fairlead's real producer machine against the simulator's model
+brokers, many simulated seconds in one.
 
-What is real is everything that decides: partitioner, batches, window, retries. What is modelled is
-what takes time: the network, a healthy broker, which serves one request of a connection after
-another, and the client's own work, by the constants below. So there is no noise, and a seed gives
-the same figures on every run; what a busy machine adds to latencies is missing.
+Partitioner, batches, window and retries are real. The network is modelled, and so are a healthy
+broker, which serves one request of a connection after another, and the client's own work, by the
+constants below. So there is no noise, and a seed gives the same figures on every run; what a busy
+machine adds to latencies is missing.
 """
 
 from __future__ import annotations

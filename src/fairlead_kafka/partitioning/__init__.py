@@ -11,7 +11,7 @@ time):
    keys, there is none;
 4. what the unkeyed policy chooses.
 
-Only the fourth has a state, and it lives in a policy object, one per producer and topic
+Only the fourth has a state, and it is kept in a policy object, one per producer and topic
 (`make_policy`). A policy owns no clock, no rng and no queue: sizes in bytes, the accumulator's view
 of the partitions (`TopicLoad`) and rng are given to it. There are six:
 
@@ -19,14 +19,13 @@ of the partitions (`TopicLoad`) and rng are given to it. There are six:
 - `sticky` (KIP-480): one partition until a new batch would be created, then another;
 - `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then
   one drawn evenly;
-- `uniform` (KIP-794 as it was meant): the same quanta, but the next one goes to the partition that
-had
-  least, which makes up for what a quantum took too much, whatever broker is slow;
+- `uniform` (KIP-794 as it was meant): the same quanta, but the next one goes to the partition with
+  the fewest bytes, which makes up for quanta that were too large, whichever broker is slow;
 - `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest
   first, passing over brokers that took nothing for `partitioner.availability.timeout.ms`
   (`TopicLoad.unready`: the producer keeps that);
-- `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its
-  partitions which is furthest behind.
+- `late` (Fairlead's own, the default): no partition until a broker is ready to take a batch, then
+  the one of its partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is submitted (`binds_at == "append"`).
 `LatePolicy` binds at drain time and has another interface: it is asked for quotas, not for
@@ -36,14 +35,14 @@ Sticky, uniform and adaptive are decided by how batches fill, and that is decide
 a policy need not be asked for each record: `place` takes the sizes of a whole column, forms their
 prefix sum, and finds by binary search where the open batch ends, where the next one does, and where
 a quantum does (`filling.Filling`). The answer is a list of runs, a few per batch, so that records
-which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a
-column by partition in two passes and keeps the order of arrival within each.
+without keys are never touched one by one. Where records are keyed, `counting_sort` groups a column
+by partition in two passes and keeps the order of arrival within each.
 
 The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes
 and the same limit: `batch.size` less 61 bytes of header. A call with several quanta for every
 partition can be answered with one run for each instead (`together`), if they would be sent in
-larger batches anyway. Where Kafka's code differs from the KIPs' words, the words are followed, but
-for `uniform.kafka`; the policies' docstrings say where.
+larger batches anyway. Where Kafka's code differs from the KIPs' words, the KIPs' words are
+followed, except by `uniform.kafka`; the policies' docstrings have the details.
 
 murmur2 over a column, the partitions of keys and the counting sort are kernels
 (`fairlead_kafka.base.kernel`), each with a reference implementation in NumPy.

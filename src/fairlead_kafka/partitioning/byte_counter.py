@@ -1,4 +1,5 @@
-"""The byte counter of each partition: which is furthest behind, and the sums of groups of them."""
+"""Byte counters of partitions: which partition is furthest behind, and the sums of groups of
+partitions."""
 
 from __future__ import annotations
 

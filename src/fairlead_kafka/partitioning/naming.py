@@ -1,4 +1,5 @@
-"""Policies by `partitioner.class`: our names, Kafka's class names, callables and dotted paths."""
+"""Policies by `partitioner.class`: Fairlead's names, Kafka's class names, callables and dotted
+paths."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Producer: from records submitted to batches acknowledged.
 
-Theory of operation ------------------- `ProducerMachine` is one machine (see `core`). In each step
-it takes the answers that arrived and the submissions in its intake, looks at what time has brought,
-and sends what can be sent. A submission is a set of columns: a chunk of single sends, or a piece of
+Theory of operation. `ProducerMachine` is one machine (see `core`). In each step it handles the
+answers that arrived, takes the submissions in its intake, handles expired deadlines, and sends the
+requests that can be sent. A submission is a set of columns: a chunk of single sends, or a piece of
 a table. From there on the unit of work is the run, the batch, the request; no code here looks at
 one record.
 
-    Submission      columns, where their results go (`Delivery`), what they hold of buffer.memory
+    Submission      columns, the `Delivery` of their results, and their bytes of buffer.memory
     Accumulator   a topic's unbound submissions, then its records by partition: explicit, by key, or
                   by policy (`partitioning`)
     SpanQueue     records that wait, as rows of submissions with prefix sums of their sizes; only

@@ -1,5 +1,5 @@
 """The sender: sends what `Drain` puts together as Produce requests, one batch per partition and
-request, and deals with the answers."""
+request, and handles the answers."""
 
 from __future__ import annotations
 

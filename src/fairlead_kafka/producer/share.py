@@ -1,4 +1,5 @@
-"""The bound on a broker's share of buffer.memory: a dead or slow one must not block all others."""
+"""The bound on a broker's share of buffer.memory: a dead or slow broker must not block the
+others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting records, as spans of rows of submissions; `SpanQueue.cut` alone cuts batches of them."""
+"""Waiting records, as spans of rows of submissions; only `SpanQueue.cut` makes batches of them."""
 
 from __future__ import annotations
 

@@ -8,14 +8,13 @@ out only to a partition that is added (`may_send`).
 
 Where the cluster has finalized `transaction.version` 2, partitions and offsets are added by the
 first request that writes to them, and the answer to EndTxn has the epoch of the next transaction
-(KIP-890). Which protocol a transaction speaks is decided when it begins.
+(KIP-890). The protocol of a transaction is chosen when it begins.
 
-Anything that fails in a transaction, a record that found no partition as well as a batch that was
-not delivered, leaves it fit only to be aborted. What has not been sent then fails at once. If what
-has become of a batch is not known, or its sequence is missing, the coordinator is asked for a new
-epoch after the abort (KIP-360), under which every partition starts again at sequence 0; a late
-message of the old epoch is refused. Fatal errors, such as a newer producer of the same
-transactional id, end the producer.
+After any failure in a transaction, of a record without a partition as well as of a batch, it can
+only be aborted. Records that have not been sent then fail at once. If the outcome of a batch is not
+known, or its sequence is missing, the coordinator is asked for a new epoch after the abort
+(KIP-360), under which every partition starts again at sequence 0; a late message of the old epoch
+is refused. Fatal errors, such as a newer producer of the same transactional id, end the producer.
 
 Calls wait for their state, each until its own time-out; the work goes on without them, and the same
 call again waits for the rest.

@@ -1,4 +1,5 @@
-"""The window of requests in flight to a broker: as many as it, or the way, works on at once."""
+"""The window of requests in flight to a broker: as many as the broker and the network process at
+once."""
 
 from __future__ import annotations
 

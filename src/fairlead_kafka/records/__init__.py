@@ -10,8 +10,9 @@ On the way out, `sizes_bytes` measures every record at once; `cut` turns a limit
 positions where batches end; `encode_many` writes all those batches in one kernel call into one
 buffer, then fills in each CRC. `encode` writes one batch out of slices of several column sets, and
 compresses. A record that brings no timestamp (-1) gets the create time. `restamp` gives a finished
-batch another producer id, epoch and sequence; `assign` stamps what a broker stamps; `recompress`
-and `keep` make a batch of another, compressed otherwise or with fewer records.
+batch another producer id, epoch and sequence; `assign` stamps offset, leader epoch and append time
+as a broker does; `recompress` and `keep` make a batch of another, compressed otherwise or with
+fewer records.
 
 On the way in, `scan` reads batch headers and no record: it is what a broker needs; `headers_of`
 gives them as Arrow columns. `decode` turns all batches of a fetch answer into one set of columns:
@@ -19,15 +20,15 @@ it scans, checks the CRCs, drops control batches and aborted transactions, infla
 kernel that walks over the records and gathers keys and values as Arrow wants them. Headers are
 counted in that walk and gathered in a second one, only where there are any.
 
-Kernels. What touches every record is a kernel (`encode_kernels`, `decode_kernels`; see
+Kernels. Functions that touch every record are kernels (`encode_kernels`, `decode_kernels`; see
 `base.kernel`): machine code, with a reference implementation in Python that is the oracle of its
 tests.
 
-Garbage. Bytes from a peer may say anything. Kernels check every length against the bytes that are
+Garbage. Bytes from a peer may be invalid. Kernels check every length against the bytes that are
 left before they use it and return a fault with its position, which becomes a `DecodeError` that
 names the byte. Memory taken follows from bytes received, never from a count or a size that they
 claim; a batch that inflates beyond `INFLATED_BATCH_MAX_BYTES` is decoded in parts (`parts`), and
-beyond `INFLATED_IN_PARTS_MAX_BYTES` refused. A last batch that is cut short is no garbage: brokers
+beyond `INFLATED_IN_PARTS_MAX_BYTES` refused. A last batch that is cut short is no error: brokers
 cut fetch answers anywhere, so it is left out.
 
 Sources: KIP-98 and Kafka's `DefaultRecordBatch` (layout), KIP-32 (timestamp types),

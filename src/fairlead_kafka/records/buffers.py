@@ -1,8 +1,7 @@
 """Arrow arrays over NumPy's memory and back, by their buffers.
 
-Not by `pa.array`, `pa.scalar` or `Array.to_numpy`: where pandas is installed each of these loads
-it, which takes a program a quarter of a second and 60 MB; and what is loaded like that fails at the
-end of the interpreter.
+`pa.array`, `pa.scalar` and `Array.to_numpy` are not used: each loads pandas if it is installed,
+which takes a quarter of a second and 60 MB, and fails at the end of the interpreter.
 """
 
 from __future__ import annotations

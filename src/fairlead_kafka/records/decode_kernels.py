@@ -1,8 +1,8 @@
 """Kernels that walk over record bytes (`src/native/decode.c`), and their reference implementations:
 bytes and struct.
 
-All of them read bytes from anywhere: whatever these say, nothing is read or written outside of the
-arrays. A fault is returned as (code of `faults`, position); (0, ...) is none.
+All of them read untrusted bytes, and never read or write outside of the arrays. A fault is returned
+as (code of `faults`, position); (0, ...) is none.
 """
 
 from __future__ import annotations

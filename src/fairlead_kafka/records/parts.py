@@ -1,6 +1,6 @@
 """Decoding of very large batches in parts of whole records, with memory for one part.
 
-A part begins with the first record that is wanted. What comes before it is inflated, looked at and
+A part begins with the first wanted record. The records before it are inflated, walked over and
 dropped, again for each part: nothing is kept from one part to the next. So a batch of n parts costs
 the work of n * (n + 1) / 2 of them; there are 16 at most.
 """

@@ -1,4 +1,5 @@
-"""Batches made of others: compressed otherwise, or with fewer records, copied byte for byte.
+"""Batches made from others: compressed with another codec, or with fewer records, copied byte for
+byte.
 
 A batch keeps its base offset and base timestamp (which the deltas in its records count from), its
 last offset, producer id, epoch, sequence, and its other attributes.

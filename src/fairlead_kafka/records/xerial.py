@@ -1,5 +1,4 @@
-"""The framing of snappy that Kafka uses: xerial's `SnappyOutputStream`, which is not snappy's own
-frame format.
+"""Kafka's framing of snappy: xerial's `SnappyOutputStream`, which is not snappy's own frame format.
 
 A stream is the magic 0x82 "SNAPPY" 0x00, a version and the lowest version that can read it (1 and
 1, big-endian), then chunks, each a big-endian length and a raw snappy block. Some writers put the

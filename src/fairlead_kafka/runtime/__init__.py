@@ -1,30 +1,31 @@
-"""Runtime: hosts that run machines; the only room below the client with clocks, sockets, threads.
+"""Runtime: hosts that run machines; the only package below the client with clocks, sockets,
+threads.
 
-A host runs any number of machines and knows none of them by name. It gives a machine its events
+A host runs any number of machines and imports none of them. It gives a machine its events
 (`receive`), steps it, carries its effects out in order, and steps it again when something arrives
 or its deadline has come. There are two, with one test suite:
 
 - `SelectorHost` is a loop on one daemon thread. Per turn: wait for sockets, the inbox or the
-nearest
-  deadline; give everything that arrived to its machines; step each of those once. Frames that one
-  step writes to a connection leave in one `sendmsg`, as views, uncopied. It does not bound what
-  waits because a peer reads slowly: the machine can ask to be told once that is gone (`AwaitSent`).
-  Names are looked up on threads, syncs done on another; both come back through the inbox.
-- `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it
-  connect to each other in memory, over links that take time, lose, reset and can be cut, and their
-  files are byte arrays. Same machines, no waiting, and no randomness but the rng it was given: the
-  same seed gives the same run.
+  nearest deadline; give the events that arrived to their machines; step each of those once. Frames
+  that one step writes to a connection leave in one `sendmsg`, as views, without copies. The host
+  does not bound answers that wait because a peer reads slowly: a machine can ask to be notified
+  once they are sent (`AwaitSent`). Names are looked up on threads, syncs done on another; both come
+  back through the inbox.
+- `VirtualHost` has a clock of its own, which jumps to the next event; machines in it connect to
+  each other in memory, over links that take time, lose, reset and can be cut, and their files are
+  byte arrays. Machines are the same, nothing waits, and the only randomness is the rng it was
+  given: the same seed gives the same run.
 
-Other threads reach a machine by `submit` alone: an operation goes into the inbox, and a byte
+Other threads reach a machine only by `submit`: an operation is put into the inbox, and a byte
 through a socket pair wakes the loop if it sleeps; while it is awake, or was woken already,
 submitting is an append to a deque. The answer comes back in a `Completion`, which a caller waits
 for, awaits (`wrap_async`), or is called back by.
 
-What can go wrong. A machine that raises is logged with its traceback and ended: its connections
-close, its optional `crashed(error)` may fail the operations it holds, later ones are refused; the
-others go on. A host that is closed, or lost with its thread in a forked child, raises UsageError.
-Ctrl-C interrupts any wait, for the loop runs on a daemon thread; hosts still open at the end of the
-process are closed by then.
+Errors. A machine that raises is logged with its traceback and ended: its connections close, its
+optional `crashed(error)` may fail the operations it holds, later ones are refused; other machines
+continue. A host that is closed, or lost with its thread in a forked child, raises UsageError.
+Ctrl-C interrupts any wait, because the loop runs on a daemon thread; hosts still open at the end of
+the process are closed by then.
 """
 
 from __future__ import annotations

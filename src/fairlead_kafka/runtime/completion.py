@@ -1,4 +1,5 @@
-"""One operation's answer, for callers that wait on other threads, await it, or are called back."""
+"""The answer of one operation, for callers that wait on other threads, await it, or are called
+back."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """File descriptors kept in reserve, so that connections never take the last one from files.
 
-A process gets a bounded number of them (`RLIMIT_NOFILE`), and connections, files and whatever else
-runs in the process share them. So a listener closes a connection again whose number is too near the
-limit (`too_near_the_limit`), and a disk keeps some descriptors open that it uses for nothing else:
-when there is no other left, it closes one and takes the next thing from there.
+A process gets a bounded number of file descriptors (`RLIMIT_NOFILE`), and connections, files and
+other code in the process share them. So a listener closes a new connection whose descriptor is too
+near the limit (`too_near_the_limit`), and a disk keeps some descriptors open in reserve: when no
+other is left, it closes one of these to open a file.
 """
 
 from __future__ import annotations

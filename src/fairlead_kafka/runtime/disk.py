@@ -2,12 +2,12 @@
 
 Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and
 run on one worker thread; after a replace, effects on the same path (or a folder that holds it) are
-held back until it is done. A sync holds nothing back: it covers what was appended before it was
-asked for, and at times more.
+held back until it is done. A sync delays no other effect: it covers all appends before it, and
+sometimes later ones.
 
 A process may run out of descriptors because of its connections, which is no fault of its disk: no
-effect fails of it. Some are kept in reserve (`descriptors`), and where they do not suffice the
-effect is tried again a little later, with what is behind it on its path.
+effect fails because of that. Some descriptors are kept in reserve (`descriptors`), and if they do
+not suffice the effect is tried again a little later, and later effects on its path wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The allocator and freed memory: kept for what the process takes next, or given back."""
+"""Settings of the allocator: freed memory is kept for later allocations, or returned to the
+system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One hosted machine: what both hosts keep of it, and what they do when it raises."""
+"""A hosted machine: the state that both hosts keep of it, and handling of its exceptions."""
 
 from __future__ import annotations
 

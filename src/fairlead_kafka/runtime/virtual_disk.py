@@ -1,9 +1,9 @@
-"""File effects on files that exist in memory only, with the answers of `runtime.disk`; and with
-what a power cut does to them.
+"""File effects on files that exist in memory only, with the answers of `runtime.disk`, and with
+simulated power cuts.
 
-What is not synced is not safe: an append may be lost from any byte on, or any pages of it while
-later ones are kept, a deleted file may come back, a replacement under way is as if it had never
-begun. That is what file systems promise and no more.
+Changes that are not synced may be lost in a power cut: an append from any byte on, or any pages of
+it while later ones are kept; a deleted file may come back, and a replacement under way has no
+effect. File systems promise no more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Security: who is at the other end of a connection, and what nobody else may read.
+"""Security: TLS, log-ins and secrets.
 
 A machine knows that its connections log in, and in which order the messages of a log-in go
-(`core.login`). What is in them, and what TLS does to the bytes, is this room's: it gives a host the
+(`core.login`). The contents of the messages, and TLS, are made here: this package gives a host the
 `Transport` of a machine, and the host carries it out. No password, key or token ever reaches a
 machine, and none is kept longer than a log-in or a connection needs it.
 
@@ -12,7 +12,7 @@ machine, and none is kept longer than a log-in or a connection needs it.
     mechanisms    one log-in each: PLAIN, SCRAM, OAUTHBEARER, GSSAPI
     tokens        one token for all connections of a client, renewed in time; it comes from `oidc`
                   or `token_providers`
-    jaas          Java's `sasl.jaas.config`, read into our settings
+    jaas          Java's `sasl.jaas.config`, read into Fairlead's settings
     references    `${env:NAME}` and `${file:PATH:KEY}`, resolved where a value is used
 
 A broker's host is given a `server_transport.ServerTransport`: the same for connections to other
@@ -20,18 +20,19 @@ brokers, and for each of its listeners
 
     server_tls         the server's context, and principals of certificates (`principal_names`)
     server_mechanisms  servers' ends of log-ins: PLAIN here, `server_scram` and `server_bearer`
-    jwt, jwks          which token is believed, and the keys that it must be signed with
+    jwt, jwks          the checks of a token, and the keys that may sign it
 
-What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit,
-a mechanism without its user name) are ConfigError when the client is made. What the other end
-refuses is AuthenticationFailed, from each call that waits, at once. A token end point that is down
-is ConnectionFailed, tried again. A client's messages are bounded before they are read, and whatever
-is wrong with them is AuthenticationFailed too, in words that tell it no more than Kafka does.
-Secrets are `base.secret.Secret`s: no text of ours shows one.
+Errors. Settings that cannot work (a file that is missing, a password that does not fit, a mechanism
+without its user name) are ConfigError when the client is made. A refusal of the other end is
+AuthenticationFailed, raised at once from each call that waits. A token end point that is down is
+ConnectionFailed, tried again. A client's messages are bounded before they are read, and any invalid
+one is AuthenticationFailed too, with a message to the client that reveals no more than Kafka's.
+Secrets are `base.secret.Secret`s: no message or log line shows one.
 
 Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12
-and signatures are `cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, for what reads it
-elsewhere is not maintained; why the server's SCRAM and tokens are, their modules say.
+and signatures are `cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, because the package
+for it is not maintained; the modules of the server's SCRAM and of tokens have the reasons why they
+are written here.
 """
 
 from fairlead_kafka.security.transport import client_transport

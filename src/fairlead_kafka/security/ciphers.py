@@ -1,5 +1,5 @@
-"""Cipher suites by Java's names in OpenSSL's: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is
-`ECDHE-RSA-AES128-GCM-SHA256` there."""
+"""Translation of cipher suites from Java's names to OpenSSL's:
+`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256` there."""
 
 from __future__ import annotations
 

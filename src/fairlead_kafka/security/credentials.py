@@ -1,4 +1,4 @@
-"""Who logs in: the settings of SASL, whether they are given one by one or as Java's
+"""Credentials of a client's log-in: the settings of SASL, given one by one or as Java's
 `sasl.jaas.config`."""
 
 from __future__ import annotations

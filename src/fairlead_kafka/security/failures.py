@@ -1,5 +1,5 @@
-"""Why a TLS handshake failed: what, where, and what to do. Asks the broker once more where that
-tells more, on a thread of its own."""
+"""Explanations of failed TLS handshakes: the cause, the place, and the remedy. Connects to the
+broker once more if that gives details, on a thread of its own."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@ time.
 
 They are read when the first token comes (from a file: when the listener is set up), once they are
 as old as `sasl.oauthbearer.jwks.endpoint.refresh.ms`, when a file has changed, and when a token
-names a key that is not among them: then at most once in ASK_AGAIN_S, so that made-up tokens do not
-become questions to others. While they cannot be had, those that were read before serve, however old
-they are.
+names an unknown key: then at most once in ASK_AGAIN_S seconds, so that forged tokens do not cause
+many requests. While the keys cannot be read, the last ones are used, however old they are.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Signed tokens: what a JWT (RFC 7519) is checked for before a broker believes it, as Kafka's
+"""Signed tokens: the checks of a JWT (RFC 7519) before a broker accepts it, as Kafka's
 `BrokerJwtValidator` and its jose4j do.
 
-No library for JOSE is used. What a token may be is narrow here: signed (RFC 7515), in the compact
+No library for JOSE is used. Few forms of tokens are accepted: signed (RFC 7515), in the compact
 form, by one of nine algorithms of public keys. For each of their three families that is one call of
 `cryptography`. Bounds, JSON without doubled names, the choice of the key and Kafka's rules for
 claims would have to be written beside a library too; and there is no code here for HMAC, "none",
-encryption or keys in a token's header, which is what the libraries' holes have been about. Tests
-hold it against `joserfc`.
+encryption or keys in a token's header, in which libraries had vulnerabilities. Tests compare it
+with `joserfc`.
 """
 
 from __future__ import annotations

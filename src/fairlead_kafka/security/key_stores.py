@@ -1,8 +1,8 @@
 """Certificates and private keys from key stores: JKS, PKCS12 (RFC 7292) and PEM (RFC 7468; Kafka's
 KIP-651).
 
-What a file is, is told from its content: Java's keytool writes PKCS12 into files that are called
-.jks. The setting for its type only explains what was expected when the content is none of the
+A file's format is found from its content, because Java's keytool writes PKCS12 into files that are
+called .jks. The setting for its type is only used in the message if the content is none of the
 three.
 
 JKS and PEM are read with the standard library alone. PKCS12 and encrypted keys in PEM need the

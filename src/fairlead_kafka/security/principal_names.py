@@ -1,5 +1,5 @@
-"""Who a certificate names: its subject as Java prints it (RFC 2253), made a user's name by
-`ssl.principal.mapping.rules` (KIP-371)."""
+"""The principal of a certificate: its subject as Java prints it (RFC 2253), mapped to a user's name
+by `ssl.principal.mapping.rules` (KIP-371)."""
 
 from __future__ import annotations
 

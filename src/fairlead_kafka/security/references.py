@@ -1,5 +1,4 @@
-"""References in configs: what stands for a secret that is kept elsewhere (Kafka's KIP-297 and
-KIP-421).
+"""References in configs to secrets that are kept elsewhere (Kafka's KIP-297 and KIP-421).
 
 `${env:NAME}` is an environment variable, `${file:PATH:KEY}` a key of a Java properties file,
 `${file:PATH}` a whole file, and `${dir:PATH:NAME}` a file in a folder, as Kubernetes mounts

@@ -1,5 +1,5 @@
-"""The server's end of OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client shows a token, which is
-believed by its signature and claims."""
+"""The server's end of OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client sends a token, which is
+accepted by its signature and claims."""
 
 from __future__ import annotations
 

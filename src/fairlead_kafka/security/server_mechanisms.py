@@ -1,8 +1,8 @@
-"""The server's end of log-ins: what all have in common, and PLAIN (RFC 4616), by the users that the
-settings name.
+"""The server's end of log-ins: the base of all mechanisms, and PLAIN (RFC 4616) with the users of
+the configs.
 
-What a client is told when it is refused is what Kafka tells it: a sentence where it says nothing of
-who may log in, and otherwise the same words for every reason (`SaslServerAuthenticator`).
+A refused client gets Kafka's messages: a specific one if it reveals nothing about users, otherwise
+the same for every reason (`SaslServerAuthenticator`).
 """
 
 from __future__ import annotations

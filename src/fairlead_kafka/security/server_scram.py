@@ -1,10 +1,11 @@
-"""The server's end of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84), by credentials
-out of the cluster's metadata.
+"""The server's end of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84), with
+credentials from the cluster's metadata.
 
-It is written here with `hashlib` and `hmac`, and not taken from `scramp`, which the client's end
-is: that refuses an authorization id, which Kafka allows if it is the user's name; it looks up a
+It is written here with `hashlib` and `hmac`, and not with `scramp`, as the client's end is:
+`scramp` refuses an authorization id, which Kafka allows if it is the user's name; it looks up a
 name as SASLprep changes it, where Kafka's tools store it as it is; it refuses salts of less than 12
-bytes, which Kafka takes; and it stops at a user that is not there, which tells who is.
+bytes, which Kafka takes; and it fails at once for an unknown user, which reveals the names of
+users.
 """
 
 from __future__ import annotations

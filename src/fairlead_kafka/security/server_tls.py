@@ -1,4 +1,5 @@
-"""The server's end of TLS: the context of a listener, and whom a client's certificate names."""
+"""The server's end of TLS: the context of a listener, and the principal of a client's
+certificate."""
 
 from __future__ import annotations
 

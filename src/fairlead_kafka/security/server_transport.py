@@ -1,5 +1,5 @@
-"""`ServerTransport`: from a broker's settings to what its host is given, for connections that come
-in and those to other brokers."""
+"""`ServerTransport`: made from a broker's settings for its host, for accepted connections and those
+to other brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS contexts whose sockets close if the peer is gone before TLS begins.
+"""TLS contexts whose sockets close if the peer has disconnected before TLS begins.
 
 `SSLContext.wrap_socket` takes the descriptor over and then looks whether there is a peer. If the
 peer has reset the connection by then, Python (3.11.5 and newer) raises and leaves the descriptor

@@ -1,5 +1,5 @@
-"""Tokens that somebody else writes into a file: a side car, or a cluster for tests. As Kafka's
-`FileJwtRetriever`."""
+"""Tokens from a file that another program writes, such as a side car or a cluster for tests
+(Kafka's `FileJwtRetriever`)."""
 
 from __future__ import annotations
 

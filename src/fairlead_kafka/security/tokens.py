@@ -1,10 +1,9 @@
-"""Tokens for SASL/OAUTHBEARER (RFC 7628): what one is, when it is replaced, and the one that all
+"""Tokens for SASL/OAUTHBEARER (RFC 7628): their expiry, their renewal, and the one that all
 connections of a client share.
 
-Where tokens come from is the business of sources: `oidc.OidcSource`,
-`token_providers.CallableSource` and `token_providers.MskSource`. A source fetches one token per
-call; `Tokens` decides when. Brokers verify tokens; what is read from a token here only says when to
-replace it, and whom it names.
+Tokens come from sources: `oidc.OidcSource`, `token_providers.CallableSource` and
+`token_providers.MskSource`. A source fetches one token per call; `Tokens` decides when. Brokers
+verify tokens; here only the expiry and the principal are read from a token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`client_transport`: from a client's settings to what its host is given."""
+"""`client_transport`: makes the transport of a client's host from the client's settings."""
 
 from __future__ import annotations
 

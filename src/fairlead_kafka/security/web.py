@@ -1,4 +1,4 @@
-"""Asking web servers: URLs out of settings, and answers of bounded size in bounded time, by
+"""Requests to web servers: URLs from settings, and answers of bounded size in bounded time, by
 `urllib`. No redirect is followed."""
 
 from __future__ import annotations

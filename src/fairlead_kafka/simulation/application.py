@@ -1,6 +1,5 @@
-"""An application of the simulation: a real producer machine, with stand-ins for the client API's
-intake, memory and results.
-"""
+"""An application in the simulation: a real producer machine, with stand-ins for the client API's
+intake, memory and results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Compares redundant state of machines while a world lives, by the method `check()` of each that
-has one (`base.checks`).
-"""
+"""Compares redundant state of machines while a world runs, by the method `check()` of each that has
+one (`base.checks`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A group member of the simplest kind: it commits ever greater offsets, one request after the
-other, and knows which were taken."""
+other, and records which were acknowledged."""
 
 from __future__ import annotations
 

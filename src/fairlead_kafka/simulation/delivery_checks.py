@@ -1,4 +1,4 @@
-"""Checks of deliveries: the log is compared with what applications were told."""
+"""Checks of deliveries: the log is compared with the results that applications got."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Facts about the records of a world once it is over, from what their applications were told, never
-from a log.
-"""
+"""Facts about the records of a world once it is over, from the results that their applications got,
+never from a log."""
 
 from __future__ import annotations
 

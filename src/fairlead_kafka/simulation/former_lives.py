@@ -1,12 +1,12 @@
-"""Fenced producers that send a request after another one took their transactional id; none may be
-served.
+"""Fenced producers: each sends a request after another one took over its transactional id, and no
+such request may be served.
 
 A process that hangs for a while, or a request that the network kept for too long, looks like this
-to the brokers. Each former life asks every broker for a commit; the transaction that it would end
+to the brokers. Each fenced producer sends EndTxn to every broker; the transaction that it would end
 is its successor's.
 
-A broker that does not know yet that another one coordinates may answer that what was committed
-last is committed, as in Kafka: it has it from its own memory, and can commit nothing.
+A broker that does not know yet that another one coordinates may answer that the last committed
+transaction is committed, as in Kafka: it answers from memory, and can commit nothing.
 """
 
 from __future__ import annotations

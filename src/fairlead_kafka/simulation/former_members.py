@@ -1,9 +1,9 @@
-"""Former owners of partitions that commit an offset after another member took over; none may be
-taken.
+"""Former owners of partitions: each commits an offset after another member took over, and no such
+commit may be accepted.
 
 A process that hangs for a while, or a request that the network kept for too long, looks like this
-to the coordinator. What is sent is a member's id with the generation or epoch at which it held the
-partition, which is not its own any more.
+to the coordinator. The request has a member's id with the generation or epoch at which it owned the
+partition, which has passed.
 """
 
 from __future__ import annotations

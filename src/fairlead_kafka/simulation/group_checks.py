@@ -1,5 +1,5 @@
-"""Checks of groups: compare what members were told (`group_ledger`) with the log, once a world
-is over.
+"""Checks of groups: compare the answers that members got (`group_ledger`) with the log, once a
+world is over.
 
 - Every record that readers see was given to a member; so was everything before a committed offset,
   by the time that the commit was asked for.

@@ -1,6 +1,5 @@
-"""Ledger of a group: what its members were told while a world lived. Who held which partition when,
-which records each was given, and what became of each commit.
-"""
+"""Ledger of a group in a world: the owners of each partition over time, the records that each
+member got, and the outcome of each commit."""
 
 from __future__ import annotations
 

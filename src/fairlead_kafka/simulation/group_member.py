@@ -1,4 +1,4 @@
-"""One member of a group of either kind through all its processes, and what happens to it."""
+"""One member of a group of either kind through all its processes, and its faults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Stories of groups, drawn from a world's seed: how many members of which protocol, how they
-behave, when they die, hang, leave, are cut off and change what they read.
+"""Stories of groups, drawn from a world's seed: the number, protocols and behaviour of members, and
+when they die, hang, leave, are cut off and change their subscriptions.
 
-They have a generator of their own, so that worlds without groups tell what they told before.
+They have a generator of their own, so that seeds of worlds without groups give the same runs as
+before there were groups.
 """
 
 from __future__ import annotations

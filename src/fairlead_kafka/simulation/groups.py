@@ -1,6 +1,5 @@
-"""The groups of a world: their members through all their processes, what happens to them, and in
-the end whether each group is whole again.
-"""
+"""The groups of a world: their members through all their processes, the members' faults, and in the
+end the check that each group has recovered."""
 
 from __future__ import annotations
 

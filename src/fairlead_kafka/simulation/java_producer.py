@@ -1,9 +1,9 @@
-"""A transactional producer that follows the rules of Kafka's Java client, written a second time.
+"""A transactional producer that follows the rules of Kafka's Java client, for the simulation.
 
-Our own producer is careful where Java's is not: Java's sends several batches to a partition that
-does not know it, ends a transaction right behind the last one, even one without a record that was
-sent, and goes on after an abort of a transaction whose time was up (KIP-890). What a broker may
-answer to that is noted as a violation if it would fail or stop a Java application.
+Fairlead's own producer avoids cases that Java's does not: Java's sends several batches to a
+partition that does not know it, ends a transaction right behind the last one, even one without a
+record that was sent, and goes on after an abort of a transaction whose time was up (KIP-890). An
+answer of a broker that would fail or stop a Java application is a violation.
 
 Rules are those of `TransactionManager`, `Sender` and `RecordAccumulator` of Kafka 4.3.
 """

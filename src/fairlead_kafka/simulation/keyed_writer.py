@@ -2,8 +2,8 @@
 each key.
 
 Compaction may take any record but the newest of its key, and of a key that was deleted the
-tombstone too, after a while. Replicas compact each in its own time, so that they hold other
-batches; what their records come to, key by key, has to be the same on all of them.
+tombstone too, after a while. Each replica compacts at its own times, so that their batches differ;
+the newest record of each key has to be the same on all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Uses names of every length for groups, transactions and topics; no other client may suffer from
-it.
-"""
+"""Uses names of every length for groups, transactions and topics; other clients must not be
+affected."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One process that is a member of a group: a real consumer machine, and an application that polls,
-commits, hangs, and takes over and gives up what its group tells it to.
+commits, hangs, and takes over and revokes partitions.
 
-What it is told goes into the ledger of its group.
+Its answers are recorded in the ledger of its group.
 """
 
 from __future__ import annotations

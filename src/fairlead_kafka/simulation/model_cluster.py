@@ -1,6 +1,6 @@
 """`ModelCluster`: the state of a model cluster that its brokers and their coordinator read.
 
-`ProduceCluster` has it. Brokers see no more than this of the cluster that makes them.
+`ProduceCluster` has it. Model brokers see only this part of the cluster.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The log that model brokers share: records by partition, and the state that a broker keeps of each
 producer.
 
-The rules are Kafka's (KIP-98, `ProducerStateManager`, `ProducerAppendInfo`), written a second time
-and on purpose in another way than in `broker.log.producers`: a misreading there should not hide
-here. Batches are kept as they came, and never decoded.
+The rules are Kafka's (KIP-98, `ProducerStateManager`, `ProducerAppendInfo`), written independently
+of `broker.log.producers`, so that an error there is found. Batches are kept as they came, and never
+decoded.
 """
 
 from __future__ import annotations

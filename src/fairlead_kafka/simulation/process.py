@@ -1,8 +1,8 @@
 """One process that is a member of a group of either kind: a real machine, and an application that
-may be told to read other topics, to hang, to close and to die.
+can be made to read other topics, to hang, to close and to die.
 
-The application is a generator: it yields how many ms to wait, or an operation for a machine, and is
-sent its result.
+The application is a generator: it yields a time to wait in ms, or an operation for a machine, and
+is sent its result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A member that reads, processes and writes in transactions: for each record that it is given one
-of the output topic, and its offsets with them (KIP-447).
+"""A member that reads, processes and writes in transactions: for each record read it writes one to
+the output topic, and commits offsets in the same transaction (KIP-447).
 
-A new process has a new transactional id, so that nothing but its group's generation keeps one that
-hangs from committing what others have read meanwhile.
+A new process has a new transactional id, so that only its group's generation prevents a hanging
+process from committing records that others have read meanwhile.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 and ask for offsets by time.
 
 A look asks for the end and the start of the log, for the first record at or after each of some
-times, for the newest record, and then reads from an offset to the end that was told. What it was
-told is written down, and checked once the world is over (`reading_checks`): only then is it known
-which transactions were committed.
+times, for the newest record, and then reads from an offset to that end. The answers are recorded,
+and checked once the world is over (`reading_checks`): only then is it known which transactions were
+committed.
 """
 
 from __future__ import annotations

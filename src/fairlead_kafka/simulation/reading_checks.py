@@ -1,6 +1,5 @@
-"""Judges what readers were given against the facts: no lasting record is missing, none is there
-that was not written or was aborted.
-"""
+"""Checks of reads: compares the records that readers got with the facts. No lasting record may be
+missing, and none may be there that was not written or was aborted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads back what the replicas of a partition hold, and compares them with each other."""
+"""Reads the records of all replicas of a partition, and compares the replicas with each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Bytes that rot in the middle of old files, and which batches they make unreadable: only these, on
-these brokers.
-"""
+"""Bit rot in the middle of old files, and the batches that become unreadable by that: only these
+may be, on these brokers."""
 
 from __future__ import annotations
 

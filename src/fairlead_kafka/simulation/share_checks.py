@@ -1,5 +1,5 @@
-"""Checks of share groups: compare what leaders locked, and what members said and were answered
-(`share_ledger`), with the log, once a world is over.
+"""Checks of share groups: compare the locks of leaders, and the acknowledgements and answers of
+members (`share_ledger`), with the log, once a world is over.
 
 - What was accepted or rejected, and the member was answered so, is never delivered again: not by
   the leader that took it, and not by a later one. A broker that does not know yet that another

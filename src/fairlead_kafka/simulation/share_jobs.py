@@ -1,8 +1,7 @@
 """The topic "jobs" of worlds with share groups: a writer that appends batches, and deletes records
 before offsets that lie within batches.
 
-Share groups read it. Of its own records nothing is checked but that members are given what is
-there.
+Share groups read it. The only check of its records is that members get records that are in the log.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Ledger of a share group: what leaders locked for its members, what the members were given and
-said of it, and what they were answered, while a world lived."""
+"""Ledger of a share group in a world: the records that leaders locked for its members, those that
+the members got, their acknowledgements, and the answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One process that is a member of a share group: a real share consumer's machine, and an
 application that polls, works, acknowledges, hangs with records locked, and closes.
 
-The application does with the machine what the client classes do. What it is given, says and is
-answered goes into the ledger of its group.
+The application uses the machine as the client classes do. Its records, acknowledgements and answers
+are recorded in the ledger of its group.
 """
 
 from __future__ import annotations

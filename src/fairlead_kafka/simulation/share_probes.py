@@ -1,7 +1,7 @@
-"""Requests with an epoch of a share session that is past: none may be taken.
+"""Requests with a past epoch of a share session: none may be accepted.
 
-A request that the network kept for too long looks like this to a broker. It carries the id of a
-member that is there, and an epoch that its session had before.
+A request that the network kept for too long looks like this to a broker. It has the id of a present
+member, and an epoch that its session had before.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """A share group without members that an admin makes by setting its offset, deletes, and makes again
 under the same name, while the network keeps requests to its share coordinator for too long.
 
-A request that was kept looks to a broker like the same one once more, later: its sender has long
-asked again, and was answered. Whatever of before still comes, the offset that was set last is
-there. An admin who is refused, or not answered, goes on with another name: what was asked may yet
-be done.
+A delayed request looks to a broker like a repeated one: its sender has retried long ago, and was
+answered. Whatever delayed requests come, the offset that was set last must stay. An admin that is
+refused, or not answered, continues with another name: its request may still be executed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Stories of share groups, drawn from a world's seed: how many members of which habits, what they
-say of records, and when they die, hang, leave, are cut off and change what they read.
+"""Stories of share groups, drawn from a world's seed: the number and behaviour of members, their
+acknowledgements, and when they die, hang, leave, are cut off and change their subscriptions.
 
-They have a generator of their own, so that worlds without share groups tell what they told before.
+They have a generator of their own, so that seeds of worlds without share groups give the same runs
+as before there were share groups.
 """
 
 from __future__ import annotations

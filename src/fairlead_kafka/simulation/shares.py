@@ -1,5 +1,5 @@
-"""The share groups of a world: their members through all their processes, what happens to them, and
-in the end whether a patient member is given all that is left."""
+"""The share groups of a world: their members through all their processes, the members' faults, and
+in the end the check that a patient member gets all remaining records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Bugs planted where transactional producers like Java's would meet them: world `transactions`.
+"""Bugs to plant that affect transactional producers like Java's, for world `transactions`.
 
-Each was a bug once, which no world could notice while all clients were ours."""
+Each was a real bug once, which no world found while all clients were Fairlead's.
+"""
 
 from __future__ import annotations
 

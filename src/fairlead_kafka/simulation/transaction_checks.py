@@ -1,6 +1,5 @@
-"""Checks of transactions: compare what a read_committed reader sees with what applications were
-told.
-"""
+"""Checks of transactions: compare what a read_committed reader sees with the results that
+applications got."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""An application that sends in transactions: its life as a generator, and what it was told of each
-transaction.
-"""
+"""An application that sends in transactions, as a generator, and the outcome that it got of each
+transaction."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Watches a world while it lives: reads as a consumer does, asks for ends, compares replicas, and
-keeps what it saw.
-"""
+"""Watches a world while it runs: reads as a consumer does, asks for end offsets, compares replicas,
+and records what it read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The records that an application of a world sends, and what it was told of them: the ledger that
-the checks compare with the log.
-"""
+"""The records that an application of a world sends, and their results: the ledger that the checks
+compare with the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Base of all worlds: producers send, faults come and go, calm, last records, and checks."""
+"""Base of all worlds: producers send while faults begin and end; then calm, last records, and
+checks."""
 
 from __future__ import annotations
 

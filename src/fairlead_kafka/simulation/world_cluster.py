@@ -4,16 +4,16 @@ Brokers are killed, stopped, cut from power between a write and its sync, cut fr
 clocks go wrong. Partitions have three replicas and `min.insync.replicas` is 2 (a world of one
 broker has one of each, and flushes). One world in two flushes before it acknowledges
 (`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for
-the topic "clicks", which is not flushed; the others flush nothing, and stand on their replicas.
+the topic "clicks", which is not flushed; the others flush nothing, and rely on replication.
 
 In half of all worlds the brokers compact, often and much: the topic "states", and the internal
 ones.
 
 In two worlds of five, groups read what is sent (`groups`): consumers of both protocols, which die,
-hang, are cut off, come back, and change protocol and subscription, while brokers do what they do.
+hang, are cut off, come back, and change protocol and subscription, while brokers fail.
 
-In three worlds of ten, share groups work on it (`shares`), and on two topics of which records go:
-the compacted one, and "jobs" (`share_jobs`), which is deleted from.
+In three worlds of ten, share groups read it (`shares`), and two topics that lose records: the
+compacted one, and "jobs" (`share_jobs`), of which records are deleted.
 """
 
 from __future__ import annotations

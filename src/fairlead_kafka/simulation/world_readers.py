@@ -1,11 +1,11 @@
-"""World `readers`: what brokers hold, asked for in every way that clients have, while it is
-compacted, deleted, damaged and lost.
+"""World `readers`: records are read in every way that clients have, while they are compacted,
+deleted, damaged and lost.
 
-Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic
-"events" is deleted from the front, at offsets within batches. All records have keys, and timestamps
-of clocks that differ by minutes; most come in transactions. Readers of both isolation levels read
-from offsets and ask for offsets by time all along and in the end; the checks know what applications
-were told.
+Topic "states" is compacted, often and much, and markers and tombstones are removed within the
+world's time; topic "events" is deleted from the front, at offsets within batches. All records have
+keys, and timestamps of clocks that differ by minutes; most come in transactions. Readers of both
+isolation levels read from offsets and ask for offsets by time all along and in the end; the checks
+have the results that applications got.
 """
 
 from __future__ import annotations

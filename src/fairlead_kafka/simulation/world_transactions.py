@@ -1,11 +1,11 @@
 """World `transactions`: real brokers, and transactional producers that follow the rules of Kafka's
 Java client (`java_producer`).
 
-Their transactions follow one another without a pause, some abort before anything has left, and some
-outlive `transaction.timeout.ms`; brokers die, stop, and are cut off meanwhile. What is checked is
-what such an application sees: no batch and no end is answered with an error that would fail it, all
-that was committed is there once and in order, nothing that was aborted, and once all is well again
-a transaction is committed.
+Their transactions follow one another without a pause, some abort before any batch is sent, and some
+outlive `transaction.timeout.ms`; brokers die, stop, and are cut off meanwhile. The checks are about
+such an application: no batch and no end is answered with an error that would fail it, all that was
+committed is there once and in order, nothing that was aborted, and once all is well again a
+transaction is committed.
 """
 
 from __future__ import annotations

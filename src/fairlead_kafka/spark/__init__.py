@@ -5,14 +5,14 @@ How a job runs, and in which process each part lives:
 
 - Spark finds the source by itself: the top-level module `pyspark_fairlead` exposes `DefaultSource`
   (`source.FairleadSource`). `versions` says what each version of Spark can do, `compatibility`
-  makes one face of what has another form in each.
+  hides the differences between them.
 - **Planning** happens in a Python process beside the driver, one for each batch read (`reader`),
   one that lives as long as a streaming query (`micro_batches`; `stream_reader` where Spark takes
   limits, `unlimited_stream_reader` where it does not). `options` turns Spark's text options into
-  settings by `option_table`, all that is wrong said at once. `survey` asks the cluster what there
-  is; `planning` and `filters` say what a batch reads, `stream_planning` where micro-batches end,
-  within limits that `admission` shares out. `tasks` makes tasks of the ranges, by what `volume`
-  knows of their weight in bytes.
+  settings by `option_table`; one error names all invalid ones. `survey` asks the cluster for
+  partitions and offsets; `planning` and `filters` say what a batch reads, `stream_planning` where
+  micro-batches end, within limits that `admission` shares out. `tasks` makes tasks of the ranges,
+  by what `volume` knows of their weight in bytes.
 - **Reading** happens in Python workers on the executors: `reading` reads the ranges of a task with
   `Consumer` and yields Arrow record batches in exactly the schema that Spark checks (`schema`). A
   range ends where planning said, whatever is produced meanwhile.

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes: limits by offsets and by bytes, shared out over partitions. Pure
+"""Admission limits of micro-batches, by offsets and by bytes, divided among partitions. Pure
 functions.
 
 Each share is in proportion to what a partition has. No partition starves: each gets at least one

@@ -1,14 +1,14 @@
-"""The clients of tasks: what makes them fast, and bounds the memory that a task takes. What a job
-sets itself goes over it.
+"""Settings of the clients of tasks, which make them fast and bound their memory. The job's own
+settings take precedence.
 
 A task reads one partition at a time, so it asks for more of it at once than a consumer of many, and
-holds no more ahead than keeps it busy: `fetch.max.bytes` and what is made of one fetch are all the
-memory that a read takes, however long its range. A task writes as fast as it can, so its batches
-are large: a batch costs client and broker the same whether it is full of 16 KiB or of 256.
+holds no more ahead than it needs to stay busy: `fetch.max.bytes` and what is made of one fetch are
+all the memory that a read takes, however long its range. A task writes as fast as it can, so its
+batches are large: a batch costs client and broker the same whether it is full of 16 KiB or of 256.
 
 A worker of Spark's runs one task after the other, and collects all garbage after each
 (`pyspark/daemon.py`). That looks at every object of every library that was loaded, 50 ms and more,
-and finds next to nothing; so what is loaded is put out of the collector's sight.
+and finds next to nothing; so loaded objects are hidden from the collector (`gc.freeze`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One face for parts of PySpark that have another form in each version: Arrow types, and the
-writers that take Arrow batches."""
+"""One interface to parts of PySpark that differ between versions: Arrow types, and the writers that
+take Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Spark's own settings for its Kafka connector, none of which means anything to this source.
+"""Spark's own settings for its Kafka connector, none of which has an effect on this source.
 
-The connector's code in the JVM reads them, and it is not there. `spark_session` refuses them
-rather than ignore them silently.
+The connector's code in the JVM reads them, and it is not there. `spark_session` refuses them rather
+than ignore them silently.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Dead letters: what does not parse, or cannot be written, in a topic of its own.
+"""Dead letters: records that do not parse, and rows that cannot be written, are sent to a topic of
+their own.
 
-A letter has key and value as they came, and headers with the names that Kafka Connect has for them
-(`org.apache.kafka.connect.runtime.errors.DeadLetterQueueReporter`): where it came from, what was
-tried, and why that failed. A row that cannot be written has no bytes: its letter has the row's
-value as JSON, or none if even that is not possible.
+A dead letter has the key and value unchanged, and headers with Kafka Connect's names
+(`org.apache.kafka.connect.runtime.errors.DeadLetterQueueReporter`): its source, the failed
+operation, and the error. A row that cannot be written has no bytes: its letter has the row's value
+as JSON, or none if even that is not possible.
 """
 
 from __future__ import annotations

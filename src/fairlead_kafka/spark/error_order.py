@@ -1,8 +1,9 @@
-"""Makes Spark print our errors with their sentence first, and below it the frames that led there.
+"""Makes Spark print Fairlead's errors with the message first, and below it the frames that led
+there.
 
 Spark sends the text of a traceback to the driver, frames and causes first, so that a user scrolls
-past thirty of them to learn what is wrong. An error of ours is raised again here, where Spark
-called, and its frames and causes become a note, which Python prints behind the message.
+past thirty of them to learn what is wrong. Such an error is raised again here, where Spark called,
+and its frames and causes become a note, which Python prints behind the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The batch reader of the process in which Spark passes filters (Spark 4.1 and newer)."""
+"""The batch reader of the planner process to which Spark passes filters (Spark 4.1 and newer)."""
 
 from __future__ import annotations
 

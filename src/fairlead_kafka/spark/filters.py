@@ -1,13 +1,14 @@
-"""Filters on partition, topic, offset and timestamp become ranges of offsets: what cannot match is
-not read at all.
+"""Push-down of filters on partition, topic, offset and timestamp: they become ranges of offsets,
+and other records are not read.
 
 Spark gives filters to a Python source only where `spark.sql.python.filterPushdown.enabled` is true,
-as `spark.spark_session` sets it, and refuses a reader that takes filters where it is not. It says
-which of both it is only by the worker it runs planning in, so that is what
-`planners.filters_pushed_down` looks at; a wrong guess would only leave the filters to Spark.
+as `spark.spark_session` sets it, and refuses a reader that takes filters where it is not. The
+setting is only visible in the worker that Spark runs planning in, so `planners.filters_pushed_down`
+looks at that; a wrong guess would only leave the filters to Spark.
 
-A filter on offset, partition or topic is met exactly by the ranges. One on timestamp only says
-where to begin, for a later record may bear an earlier time; Spark looks at the rows again.
+A filter on offset, partition or topic is met exactly by the ranges. A filter on timestamp only
+gives the first offset, because a later record may have an earlier time; Spark filters the rows
+again.
 """
 
 from __future__ import annotations

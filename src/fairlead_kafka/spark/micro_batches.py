@@ -1,6 +1,7 @@
-"""The base of the stream readers of all versions of Spark: Spark's API to `stream_planning`.
+"""The base class of the stream readers for all versions of Spark: it implements Spark's API by
+`stream_planning`.
 
-One object lives beside the driver and plans; copies of it read on executors.
+One object plans in a process beside the driver; copies of it read on executors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Problems of options, found by `option_table` alone: quick to load, everything said at once."""
+"""Problems of options, found with `option_table` alone, so that it loads quickly; all are returned
+at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The one table of options of the source and the sink: names, for what, defaults, meanings; and
-those that are refused, with the reason.
+"""The one table of options of the source and the sink: names, scopes, defaults, meanings; and those
+that are refused, with the reason.
 
-Names and meanings are those of Spark's Kafka connector, unless a row says that it is ours.
-`docs/reference/spark-options.md` is made of it.
+Names and meanings are those of Spark's Kafka connector, unless a row says that it is Fairlead's
+own. `docs/reference/spark-options.md` is made of it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Spark's text options as typed settings, by `option_table`; everything that is wrong is said at
-once.
+"""Spark's text options as typed settings, by `option_table`; one error names all invalid options.
 
 Spark lower-cases option names before Python sees them.
 """

@@ -1,8 +1,8 @@
-"""Finds out in which of Spark's Python processes it runs: some questions make sense in one of them
+"""Finds out which of Spark's Python processes it runs in, because some checks are for one of them
 only.
 
-Spark calls the same method of a source in several processes, and does not say what for. Each
-process runs one module of PySpark's.
+Spark calls the same method of a source in several processes, and does not say for what. Each
+process runs one module of PySpark, by which it is recognized.
 """
 
 from __future__ import annotations

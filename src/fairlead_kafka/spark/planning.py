@@ -1,5 +1,5 @@
-"""Planning of a read: where it starts and ends, from options and the cluster's offsets, decided
-once, before any task runs."""
+"""Planning of a read: its first and last offsets, from options and the cluster's offsets, decided
+once before any task runs."""
 
 from __future__ import annotations
 

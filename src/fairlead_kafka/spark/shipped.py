@@ -1,4 +1,4 @@
-"""Files that options name and Spark ships: `--files ca.pem`, `spark.files`,
+"""Files that options name and that Spark ships to executors: `--files ca.pem`, `spark.files`,
 `SparkContext.addFile`."""
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Name: fairlead. Reads and writes: batch and streaming; writes append. Options:
 `fairlead_kafka.spark.option_table.OPTIONS`.
 
 Spark asks for a source and its schema in a process of their own, again for each look at a query,
-and most of these go no further. So each reader and writer is loaded when it is asked for: with
-clients and kernels, loading is most of what such a process does.
+and most of these processes do nothing else. So each reader and writer is loaded when it is asked
+for: with clients and kernels, loading takes most of such a process's time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Problems before Spark runs, told in a sentence.
-
-Packages that are missing, a master of no valid form, a JVM that ends at once.
-"""
+"""Errors for problems before Spark runs: packages that are missing, an invalid master, a JVM that
+ends at once."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Plans a streaming query's micro-batches on the driver: where they end, and what they read.
+"""Plans a streaming query's micro-batches on the driver: their end offsets, and their ranges.
 
 **Beginning.** Spark's checkpoint keeps the end of every micro-batch before it runs, but asks for
 the beginning of the first one again after a restart. A beginning that depends on the time of asking
 (`latest`) would have moved by then. Such a query begins at no offsets at all; its first micro-batch
 is empty and ends at the beginning, so that the checkpoint has it before anything is read.
 
-**A partition that an offset does not name** was not there: it begins at its earliest offset. So new
+**A partition that an offset does not name** did not exist: it begins at its earliest offset. So new
 partitions, and new topics of a pattern, are part of the next micro-batch. With
 `failOnDataLoss=false` a topic that was deleted and made again is left out of one micro-batch and is
-new in the next; the checkpoint then says what happened, and a replay does the same.
+new in the next; the checkpoint records that, and a replay does the same.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The stream reader of Spark 4.2 and newer, which says where a micro-batch begins and takes limits
-for it."""
+"""The stream reader for Spark 4.2 and newer, which pass the start of a micro-batch and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a cluster about the topics of a read: ids, partitions, where logs begin and end."""
+"""Asks a cluster about the topics of a read: ids, partitions, start and end offsets."""
 
 from __future__ import annotations
 

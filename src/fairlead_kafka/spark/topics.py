@@ -1,4 +1,4 @@
-"""Topics that are not there: which one was most likely meant."""
+"""Errors for topics that do not exist, with the topic that was most likely meant."""
 
 from __future__ import annotations
 

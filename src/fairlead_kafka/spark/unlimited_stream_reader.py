@@ -1,11 +1,11 @@
-"""The stream reader of Spark 4.0 and 4.1, which ask where the next micro-batch ends and do not say
-where it begins.
+"""The stream reader for Spark 4.0 and 4.1, which ask for the end of the next micro-batch without
+passing its start.
 
-It is known all the same: Spark asks again only when the last micro-batch is done, and a query that
-is restarted begins with a plan of no rows at the offsets that its checkpoint ends with
-(`PythonMicroBatchStream.setLatestSeenOffset`). What cannot be known is the trigger: `Trigger.Once`,
-and `Trigger.AvailableNow`, which these versions carry out as one micro-batch, ask as any other
-does. So each micro-batch has all that is there, and limits are refused (`versions`).
+The start is known all the same: Spark asks again only when the last micro-batch is done, and a
+query that is restarted begins with a plan of no rows at the offsets that its checkpoint ends with
+(`PythonMicroBatchStream.setLatestSeenOffset`). The trigger cannot be known: `Trigger.Once`, and
+`Trigger.AvailableNow`, which these versions carry out as one micro-batch, call the reader as any
+other does. So each micro-batch has all records, and limits are refused (`versions`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The versions of Spark that are served, and what the source and the sink can do on each.
 
-The documents' table is made from the one here, and a test compares it with the PySpark that is
-installed. Nothing here loads PySpark before it is asked which version that is.
+The table in the documentation is made from the one here, and a test compares it with the installed
+PySpark. Nothing here loads PySpark before it is asked which version that is.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""How many bytes lie between two offsets: learned from a few record batches of each partition, for
-offsets alone do not say.
+"""Estimates of the bytes between two offsets, from a few record batches of each partition.
 
-A record batch tells its first and last offset and its size, so a handful of them, spread over a
-range, tells what is really there: large records here, small ones there, and ranges that compaction
-emptied. Between two batches that were looked at, an offset is taken to weigh what it weighs in the
-nearer one. Sizes are those of batches as Kafka keeps them: compressed.
+A record batch tells its first and last offset and its size, so a few of them, spread over a range,
+show its density: large records, small ones, and ranges that compaction emptied. Between two sampled
+batches the bytes per offset are those of the nearer one. Sizes are those of batches as Kafka keeps
+them: compressed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Checks on the driver before the tasks of a write begin: can it work, and is its topic there?"""
+"""Checks on the driver before the tasks of a write begin: whether it can work, and whether its
+topic exists."""
 
 from __future__ import annotations
 

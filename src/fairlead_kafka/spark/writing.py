@@ -1,5 +1,5 @@
-"""Rows of Arrow record batches to records, whatever is promised about them: by topic, column by
-column, to `Producer.send_table`."""
+"""Sends rows of Arrow record batches by `Producer.send_table`, by topic and column by column; used
+by at-least-once and exactly-once writers."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ behind one API (`handles`).
   milliseconds. They call the controller directly.
 - In processes (`in_process`): brokers use all cores, and `kill -9` is the real thing. The
   controller stays here, in the launcher, and is reached through a local socket (`broker.control`).
-  Broker processes (`broker_process`) are forked from a `nursery`, which has loaded what they need;
+  Broker processes (`broker_process`) are forked from a `nursery`, which has loaded their modules;
   each has a `channel` to the launcher, and ends with it.
 
 Either way they listen on real ports, and any Kafka client can talk to them. The metadata log is
@@ -19,19 +19,18 @@ written by the cluster (`folder`), synchronously, before the answer that depends
     data_dir/broker-N/log/   the log of broker N (`fairlead_kafka.broker.log`)
     data_dir/security/       of a secured cluster: authority, certificates, users, files of settings
 
-`brokers` says how a broker is made and what its host is told of its connections. `securing` makes
-what a cluster needs to be secured by one word (`certificates`, `tokens`), and what its clients are
-configured with.
+`brokers` makes a broker and the transport of its host. `securing` makes what a cluster needs to be
+secured by one word (`certificates`, `tokens`), and the settings of its clients.
 
-Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`,
-`start`. A broker that starts again is a new machine over the same folder: what it knows, it read
-from disk.
+Faults, starts and stops are methods of `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`,
+`stop`, `kill`, `start`. A broker that starts again is a new machine over the same folder, with the
+state that is on disk.
 
-Faults of single requests begin with `cluster.on(...)` (`requests_on`): a rule (`request_faults`)
-stands between the requests of all brokers and their handlers, and does something to those that it
-meets (`request_actions`). What a request names, and where in its answer an error of that belongs,
-is derived from Kafka's schemas (`error_places`). `cluster.clock` moves the time of the thread that
-all brokers live on (`clock`). Both are for brokers in one thread.
+Faults of single requests begin with `cluster.on(...)` (`requests_on`): a rule (`request_faults`) is
+applied to the requests of all brokers before their handlers, and acts on those that match
+(`request_actions`). The names in a request, and the places in its answer for their errors, are
+derived from Kafka's schemas (`error_places`). `cluster.clock` moves the clock of the thread that
+all brokers run on (`clock`). Both are for brokers in one thread.
 
 `plugin` is for pytest, which imports it in every run where Fairlead is installed, so this package
 loads nothing before it is used.

@@ -1,10 +1,10 @@
-"""A broker's own process: runs one broker and does what the launcher says through the channel.
+"""A broker's own process: runs one broker and carries out the launcher's commands from the channel.
 
     {"faults": {...}}   be slow, be cut off, have a full disk   → {}
     {"stop": true}      stop in good order                      → {}, and the process ends
 
-An answer with "error" says what went wrong. The process ends with the launcher, and with its
-broker.
+An answer with "error" has the message of a failure. The process ends with the launcher, and with
+its broker.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A throw-away certificate authority, and files of its certificates as clients and brokers want
-them. Needs the extra `security`."""
+"""A throw-away certificate authority, and its certificates as files for clients and brokers. Needs
+the extra `security`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Messages between the launcher and its processes: JSON objects over a local socket pair, one a
-line, at times with a socket attached."""
+line, sometimes with a socket attached."""
 
 from __future__ import annotations
 

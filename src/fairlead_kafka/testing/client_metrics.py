@@ -1,5 +1,4 @@
-"""Metrics that clients have pushed to a cluster (KIP-714), taken apart:
-`Cluster.client_metrics`."""
+"""Metrics that clients have pushed to a cluster (KIP-714), decoded: `Cluster.client_metrics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that the brokers of an in-process cluster go by."""
+"""The clock of the brokers of an in-process cluster, which tests can move."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Metrics of a cluster, counted in its metadata when somebody asks.
+"""Metrics of a cluster, counted in its metadata when they are read.
 
-Kafka's brokers give theirs under other kinds of names, as JMX beans; each meaning says which.
+Kafka's brokers report the same values as JMX beans; the meaning of each metric names its bean.
 """
 
 from __future__ import annotations

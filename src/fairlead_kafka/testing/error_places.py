@@ -5,8 +5,8 @@ A request and its answer mirror each other: Produce asks for topics with partiti
 topics with partitions, each with an error code. `layout` pairs the arrays of the two. Arrays pair
 if what identifies an element of the answer (a name, an index, an id) is what an element of the
 request carries. An error goes to the deepest element that pairs and has a code, or to the code of
-the whole answer if there is none. `divide` splits a request: what an error is answered for, and
-what is left to be served.
+the whole answer if there is none. `divide` splits a request into the part that is answered with an
+error and the part that is served.
 """
 
 from __future__ import annotations

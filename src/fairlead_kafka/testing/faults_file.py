@@ -1,4 +1,4 @@
-"""Faults by request in a file: what `fairlead up --faults FILE` reads.
+"""Faults by request from a file: the format of `fairlead up --faults FILE`.
 
     [[fault]]
     api = "PRODUCE"
@@ -6,9 +6,9 @@
     answer = "NOT_ENOUGH_REPLICAS"
     times = 2
 
-Each table is a rule, in the order of the file. It has what `Cluster.on` takes, but for functions;
-`times` and `after`; and one of `answer` (an error, with `message` and `whole`), `delay_ms`, `drop`
-and `disconnect` (true, with `served`).
+Each table is a rule, in the order of the file. It has the arguments of `Cluster.on`, except
+functions; `times` and `after`; and one of `answer` (an error, with `message` and `whole`),
+`delay_ms`, `drop` and `disconnect` (true, with `served`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brokers in processes of their own, as the launcher sees them."""
+"""The launcher's handles of brokers in processes of their own."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The process that broker processes are forked from: what a broker needs is loaded once, and a
-broker starts in milliseconds.
+"""The process that broker processes are forked from: modules are loaded once, and a broker starts
+in milliseconds.
 
     launcher ──start it, once──▶ nursery ──fork──▶ broker process ◀──channel──▶ launcher
 
-It has one thread, so that a fork is safe, and loads nothing but what brokers run. In quiet moments
-it does what each broker would do when it first comes to it: make codecs. Brokers that start again
-have all that. It ends with the launcher, and its children end with it.
+It has one thread, so that a fork is safe, and loads nothing but what brokers run. While idle it
+compiles codecs, which each broker would otherwise do at first use. Brokers that are started later
+have all of these. It ends with the launcher, and its children end with it.
 """
 
 from __future__ import annotations

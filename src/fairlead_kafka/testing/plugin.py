@@ -8,15 +8,15 @@
 
 - `kafka_cluster` (session): a running `Cluster`; started when the first test asks for it.
 - `kafka_bootstrap_servers` (session): its `bootstrap_servers`.
-- `kafka_client_settings` (session): a function: what a client is configured with to come in as a
-  user (`Cluster.client_settings`).
+- `kafka_client_settings` (session): a function that gives a client's settings for a user
+  (`Cluster.client_settings`).
 - `kafka_marked_cluster` (function): the cluster that the mark `kafka` describes by arguments of
   `Cluster`; without the mark, `kafka_cluster`. Tests with the same mark share one.
 - `kafka_topic` (function): the name of a fresh topic in that cluster, deleted after the test.
 
     @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"retention.ms": "60000"})
 
-Whatever a test did to a cluster of these is undone after it (`Cluster.restore`): faults by request
+Changes of these clusters by a test are undone after it (`Cluster.restore`): faults by request
 (`cluster.on`), slow, cut, stopped and killed brokers.
 
 Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and

@@ -1,4 +1,4 @@
-"""Things that faults do to requests: answer an error, delay, drop, hang up, hold, observe."""
+"""Actions of faults on requests: answer an error, delay, drop, hang up, hold, observe."""
 
 from __future__ import annotations
 

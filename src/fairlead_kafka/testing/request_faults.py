@@ -1,17 +1,18 @@
-"""Faults of single requests: which ones they meet, what is done to them, and how often.
+"""Faults of single requests: rules with the requests they match, an action, and the number of
+times.
 
     cluster.on(ApiKey.PRODUCE, topic="orders").answer(ErrorCode.NOT_ENOUGH_REPLICAS, times=2)
 
-A rule (`Fault`) stands between the requests of all brokers and their handlers, in the order in
-which rules were made. The first rule that answers, drops or holds a request ends its way; rules
-that observe or delay let it go on to the next. A rule that names a topic, a partition, a group or a
+Rules (`Fault`) are applied to the requests of all brokers before their handlers, in the order in
+which rules were made. The first rule that answers, drops or holds a request is the last; rules that
+observe or delay pass it on to the next. A rule that names a topic, a partition, a group or a
 transactional id is about that part of a request: an error is answered for it alone, and what else
 the request asks for is served.
 
-What a fetch session (KIP-227) reads is not named again by each of its requests. It is known here
-from the session, so a rule about a topic meets every fetch of it.
+Fetches of a session (KIP-227) do not name all partitions again. They are known here from the
+session, so a rule about a topic matches every fetch of it.
 
-Rules are made and removed by any thread, and met on the cluster's own.
+Rules may be made and removed on any thread, and are applied on the cluster's own.
 """
 
 from __future__ import annotations

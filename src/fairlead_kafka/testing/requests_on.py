@@ -1,4 +1,4 @@
-"""Requests as a test describes them, `cluster.on(...)`, and faults that are made of them."""
+"""`cluster.on(...)`: descriptions of requests, from which faults are made."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 settings that clients need for them.
 
     SSL             TLS; a client that shows the certificate of a user is that user
-    SASL_PLAINTEXT  log-ins in the open, by every mechanism that the cluster has
+    SASL_PLAINTEXT  log-ins without TLS, by every mechanism that the cluster has
     SASL_SSL        both
 
 Everything is in the folder `security` of the cluster's own: certificates and keys as PEM, a token
-for each user, and a file of settings for Java's tools and for `--command-config`. Of a folder that
-is kept the authority and the users are kept, too.
+for each user, and a file of settings for Java's tools and for `--command-config`. If the folder is
+kept, so are the authority and the users.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """wire: requests and responses to frames of bytes and back. Record batches are opaque here;
 `records` owns them.
 
-Theory of operation ------------------- Outside this room a request or response is a `Message`: a
-bag of attributes named as Kafka's JSON definitions name them, the same for all versions of an API.
-Callers fill in what they mean and read what they need; which fields a version carries, how long its
-lengths are and what a missing field means is decided here.
+Theory of operation. Outside this room a request or response is a `Message`: a bag of attributes
+named as Kafka's JSON definitions name them, the same for all versions of an API. Callers set and
+read fields by name; the fields of a version, the width of lengths and the defaults of missing
+fields are decided here.
 
 Schemas are read from a file (`schemas`) that is written out of kio, which generates its classes
 from Kafka's own definitions. kio itself is in no program: its classes take long to load; its native
@@ -17,17 +17,17 @@ reflection at run time. Produce and Fetch need no codec of their own: a partitio
 microseconds either way, and record bytes are never touched. When encoding, record buffers appear as
 they are in the list of buffers returned; when decoding, `records` is a view into the frame.
 
-Trust. A decoder holds every length against what is left of the frame before anything is taken for
-it, skips tags it does not know, insists on consuming the frame to its last byte, and raises
-`DecodeError` with the byte offset, and nothing else, for bytes that are not what they should be.
-Error codes pass through as numbers. An encoder refuses, with `UsageError` naming the field
-(`diagnose`), a value that does not fit and a name that no version has (`lineage`): a mistyped name
-must not become a default.
+Trust. A decoder compares every length with the rest of the frame before it allocates memory, skips
+tags it does not know, insists on consuming the frame to its last byte, and raises `DecodeError`
+with the byte offset, and nothing else, for bytes that are not what they should be. Error codes pass
+through as numbers. An encoder refuses, with `UsageError` naming the field (`diagnose`), a value
+that does not fit and a name that no version has (`lineage`): a mistyped name must not become a
+default.
 
 Headers. Flexible versions have request header 2 and response header 1, the others 1 and 0; an
-ApiVersions response always has header 0, because its reader does not yet know what its broker
-speaks (KIP-511). `peek_request` reads what all request headers share, so that a broker can answer
-even a version it has never heard of. Private requests (`private`) have header 1 and 0.
+ApiVersions response always has header 0, because its reader does not yet know its broker's versions
+(KIP-511). `peek_request` reads what all request headers share, so that a broker can answer even an
+unknown version. Private requests (`private`) have header 1 and 0.
 
 A schema is decoded, and its codec compiled, with the first message of its version: one or two
 milliseconds.

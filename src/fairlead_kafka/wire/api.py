@@ -1,5 +1,5 @@
-"""The APIs by number and name, the versions our client speaks, and how the two sides agree on
-one."""
+"""The APIs by number and name, the versions that Fairlead's client supports, and the choice of a
+common one."""
 
 from __future__ import annotations
 

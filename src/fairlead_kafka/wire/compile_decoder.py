@@ -3,9 +3,9 @@ position) -> Message`.
 
 The function is straight-line code: neighbouring numbers are taken by one `struct` call, nested
 structures are loops in place, messages are made from a dict display. There is no per-field call and
-no reflection at run time. Every length is held against what is left of the frame before anything is
-taken for it, so that a list of claimed 2^31 elements is refused at once. Elements of arrays are
-counted in a request, for a few bytes of frame may be some hundred of memory.
+no reflection at run time. Every length is compared with the rest of the frame before memory is
+allocated, so that a list of claimed 2^31 elements is refused at once. Elements of arrays are
+counted in a request, because a few bytes of a frame may take some hundred bytes of memory.
 """
 
 from __future__ import annotations

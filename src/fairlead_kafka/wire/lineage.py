@@ -1,9 +1,9 @@
-"""One structure through all versions of its API: which field names have ever existed, and what a
-missing one means.
+"""One structure through all versions of its API: the field names of any version, and the default of
+a missing one.
 
-An encoder drops a field that its version lacks, but a name that no version has is a mistake and
-must not pass; a decoded message has defaults for fields that its version lacks. Both ask here,
-seldom: once a name is known it is remembered.
+An encoder drops a field that its version lacks, but a name that no version has is an error; a
+decoded message has defaults for fields that its version lacks. Both look names up here, seldom,
+because they remember names that are known.
 """
 
 from __future__ import annotations

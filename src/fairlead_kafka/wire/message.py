@@ -1,4 +1,5 @@
-"""`Message`: a request or response outside this room, of one shape for all versions of an API."""
+"""`Message`: a request or response outside this package, of one shape for all versions of an
+API."""
 
 from __future__ import annotations
 

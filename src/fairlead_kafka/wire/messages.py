@@ -2,8 +2,8 @@
 topics=[FetchRequest.FetchTopic(topic="a")])`.
 
 `messages.pyi` beside this file has their fields for type checkers; it is written by
-`src/schemas/stubs.py`. At run time a class is made when it is first named, and holds whatever it is
-given: the codec checks the names of fields.
+`src/schemas/stubs.py`. At run time a class is made when it is first named, and accepts any field:
+the codec checks the names.
 """
 
 from __future__ import annotations

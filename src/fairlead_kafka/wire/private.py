@@ -1,9 +1,9 @@
-"""Requests that only our own brokers send each other: framed and numbered like Kafka's, their body
-opaque here.
+"""Requests that only Fairlead's brokers send each other: framed and numbered like Kafka's, with an
+opaque body.
 
 Their keys lie far above Kafka's and are not in ApiVersions. In a message `body` is a list of
-buffers when it is encoded, and one view into the frame when it was decoded; its content is up to
-its owner.
+buffers when it is encoded, and one view into the frame when it was decoded; its content is defined
+by the module that sends it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A message's schema as plain data: what the compilers of decoders and encoders read. It knows
-nothing of where schemas come from."""
+"""A message's schema as plain data: the input of the compilers of decoders and encoders, wherever
+schemas come from."""
 
 from __future__ import annotations
 

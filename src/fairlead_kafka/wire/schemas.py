@@ -2,10 +2,10 @@
 versions in which it is the same.
 
 A line is `API_KEY DIRECTION LOWEST HIGHEST HEADER_VERSION BODY`, the body in JSON: a structure is
-{name, flexible, fields}, a field {name, kind} and, where they are not what most have, `array`,
+{name, flexible, fields}, a field {name, kind} and, where they differ from the usual, `array`,
 `nullable`, `tag`, `default` (otherwise the zero of its kind) and `structure`. The file is written
 by `src/schemas/from_kio.py`, and a test compares it with Kafka's definitions. A line is decoded
-when somebody asks for its version.
+when its version is first used.
 """
 
 from __future__ import annotations

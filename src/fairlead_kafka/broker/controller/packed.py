@@ -1,8 +1,9 @@
 """Partitions as columns, the form in which records hold them: 30,000 of them take 100 kB of text
 and are read in milliseconds.
 
-Most partitions of a topic look like many others, so their replicas, replicas in sync and leader are
-written once per look, and then by number; epochs that are all the same are written once.
+Most partitions of a topic have the same shape as many others, so each shape (replicas, replicas in
+sync and leader) is written once, and partitions refer to it by number; epochs that are all the same
+are written once.
 
     {"shapes": [[[0, 1, 2], [0, 1, 2], 0], ...], "of": [0, 1, 0, ...],
      "leader_epochs": 0, "partition_epochs": [3, 4, 3, ...]}

@@ -1,5 +1,5 @@
-"""Placement of new partitions: around the ring of live brokers, each topic going on where the one
-before it ended."""
+"""Placement of new partitions: around the ring of live brokers, each topic begins where the
+previous one ended."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Partitions move to other brokers (KIP-455): replicas are added, come into sync, and then the old
-ones go.
+"""Reassignment of partitions to other brokers (KIP-455): replicas are added and catch up, and then
+the old ones are removed.
 
     replicas [0, 1], wanted [1, 2]
         ──begun──▶ replicas [1, 2, 0], adding [2], removing [0]
         ──all wanted are in sync──▶ replicas [1, 2]
 
-`completed` is asked after every change of the replicas in sync. A move that adds nobody is over at
-once. A cancelled one goes back to the replicas it began with. When replicas go, a new leader epoch
-begins, so that they cannot speak any more.
+`completed` is called after every change of the replicas in sync. A move that adds no replica is
+complete at once. A cancelled move returns to its original replicas. When replicas are removed, a
+new leader epoch begins, so that their requests are fenced.
 """
 
 from __future__ import annotations

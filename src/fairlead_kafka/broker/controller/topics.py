@@ -1,5 +1,5 @@
-"""Topics come, grow and go: what is asked is checked and placed against the image, and becomes one
-decision."""
+"""Creation, growth and deletion of topics: a request is checked and placed against the image, and
+becomes one decision."""
 
 from __future__ import annotations
 

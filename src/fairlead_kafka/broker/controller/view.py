@@ -1,4 +1,5 @@
-"""The brokers' view of the cluster: its image, to read and follow, and a way to change it."""
+"""The brokers' view of the cluster: its image, which they read and follow, and `decide`, by which
+they change it."""
 
 from __future__ import annotations
 

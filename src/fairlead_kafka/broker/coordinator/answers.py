@@ -1,8 +1,8 @@
-"""Answers to members, given once a group is as it is to be.
+"""Answers to members, sent once a change of the group is complete.
 
-An answer lets its connection's next request in, at once: a member that asked to join and then to
-leave leaves while it is being answered. That must not happen in the middle of a change of the
-group. So answers are gathered, and given when the outermost turn is over.
+An answer admits its connection's next request at once: a member that sent JoinGroup and then
+LeaveGroup leaves while its join is being answered. That must not happen in the middle of a change
+of the group. So answers are collected, and sent when the outermost change is complete.
 """
 
 from __future__ import annotations

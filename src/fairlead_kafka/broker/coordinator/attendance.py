@@ -1,4 +1,4 @@
-"""Sessions of members: a member that is not heard of for its session timeout is gone.
+"""Sessions of members: a member that sends no heartbeat for its session time-out is removed.
 
 One timer per member. It is not moved when the deadline moves away, as it does with each heartbeat:
 when due, it looks again.

@@ -1,4 +1,4 @@
-"""The cluster's topics as consumer groups see them, out of the controller's image."""
+"""The cluster's topics for consumer groups, read from the controller's image."""
 
 from __future__ import annotations
 

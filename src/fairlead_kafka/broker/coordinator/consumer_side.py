@@ -1,5 +1,5 @@
-"""Groups of the consumer protocol (KIP-848) among those of a coordinator: where they are at home,
-and how a group changes from one protocol to the other."""
+"""Groups of the consumer protocol (KIP-848) of a coordinator: the shards they live in, and how a
+group changes from one protocol to the other."""
 
 from __future__ import annotations
 

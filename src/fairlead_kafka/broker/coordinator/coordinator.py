@@ -1,6 +1,5 @@
-"""The group coordinator of one broker: which groups are here, their members of the classic
-protocol, and looking at groups and deleting them. Members of the other protocols, and offsets, are
-with its parts."""
+"""The group coordinator of one broker: its groups, their members of the classic protocol,
+describing and deleting groups. Its parts serve members of the other protocols, and offsets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Groups as records of `__consumer_offsets`, in Kafka's own format: who coordinates a group next
-finds its members there.
+"""Groups as records of `__consumer_offsets`, in Kafka's own format, from which the next coordinator
+of a group learns its members.
 
 - Key (`GroupMetadataKey`), version 2: the group, a string with an int16 length.
 - Value (`GroupMetadataValue`), versions 0 to 3: protocol type: string; generation: int32; protocol
@@ -9,7 +9,7 @@ finds its members there.
   host: strings; from version 1 on rebalance time-out: int32, ms; session time-out: int32, ms;
   metadata and assignment: bytes with an int32 length.
 
-Value 3 is written, as Kafka does; all are read. A null value takes the group back.
+Value 3 is written, as Kafka does; all are read. A null value is a tombstone: it deletes the group.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Migration of a classic group to the consumer protocol, and back, while its members live
-(KIP-848).
+"""Migration of a classic group to the consumer protocol, and back, while it has members (KIP-848).
 
 Pure functions from one kind of group to the other; `consumer_side` decides when.
 """

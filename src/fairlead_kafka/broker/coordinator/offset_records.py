@@ -10,8 +10,8 @@ tools can read them.
 | | 3 | offset: int64, leader epoch: int32, metadata: string, commit time: int64 |
 | | 4 | as 3, compact (KIP-482), and tagged field 0: topic id, a UUID |
 
-Key 1 and value 4 are written; all are read. Key 2 is a group's (`group_records`). A null value
-takes the offset back.
+Key 1 and value 4 are written; all are read. Key 2 is a group's (`group_records`). A null value is a
+tombstone: it deletes the offset. Times are in ms since 1970.
 """
 
 from __future__ import annotations

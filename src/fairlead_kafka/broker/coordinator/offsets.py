@@ -1,5 +1,6 @@
 """Committed offsets of the groups of a coordinator: committing them, in a transaction or not,
-fetching and deleting them, and forgetting those that are past retention or whose topic is gone."""
+fetching and deleting them, and deleting those that are past retention or whose topic was
+deleted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Membership: how a group goes from one generation to the next (Kafka's classic group protocol).
+"""Membership: how a group changes from one generation to the next (Kafka's classic group protocol).
 
-All functions of `Rebalancer` work on one group at a time and run inside the broker's step. What
-waits (a join until the others have joined, a sync until the leader has assigned) is a reply
-function kept in the member; what ends by itself is a timer.
+All functions of `Rebalancer` work on one group at a time and run inside the broker's step. A
+request that waits (a join until the others have joined, a sync until the leader has assigned) is a
+reply function kept in the member; a time-out is a timer.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """One partition of `__consumer_offsets` in memory: its groups with their offsets, as the fold of
 its records (`apply`, `replay`).
 
-An offset committed in a transaction (KIP-98) is kept aside with its group until the transaction's
-marker comes: then it counts, unless a later record has overtaken it, or is dropped. Replay sees the
-same batches and markers in the same order as life did.
+An offset committed in a transaction (KIP-98) is kept pending with its group until the transaction's
+marker: a commit makes it the committed offset, unless a later record is newer; an abort drops it.
+Replay sees the same batches and markers in the same order as they were written.
 
-A group's own record only says from where its next coordinator goes on: in life members are what
-they are, and the record follows.
+A group's own record only says where its next coordinator continues: the members in memory are ahead
+of it.
 """
 
 from __future__ import annotations

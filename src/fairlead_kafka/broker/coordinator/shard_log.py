@@ -1,9 +1,9 @@
-"""Writing to a shard: from a change of offsets or groups to records in `__consumer_offsets`, and
-from there to memory.
+"""Writes changes of offsets and groups as records to `__consumer_offsets`, and applies them to the
+shard in memory.
 
 An offset is in memory, and so can be fetched, once its record is committed; never before. Records
 of one partition are committed, and their `written` called, in order, so memory is the fold of the
-log, live and on replay (`shard.apply` serves both).
+log, both for new records and on replay (`shard.apply` serves both).
 
 The log is kept short as any other with `cleanup.policy=compact` is.
 """

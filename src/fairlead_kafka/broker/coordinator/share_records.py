@@ -1,5 +1,5 @@
-"""The records of share groups: finding a group that is at home here, and writing what follows of a
-request, a timer, or an answer of a share coordinator."""
+"""Records of share groups: finding a share group in this coordinator's shards, and writing the
+entries that follow from a request, a timer, or an answer of a share coordinator."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Share groups (KIP-932) among the groups of a coordinator: heartbeats and sessions of members.
+"""Share groups (KIP-932) of a coordinator: heartbeats and sessions of their members.
 
-A heartbeat is decided on what is in memory (`share_groups.membership`), written as one batch, and
-in memory as soon as the log has taken it. It may find partitions without a state: these are noted
+A heartbeat is decided from the state in memory (`share_groups.membership`), written as one batch,
+and applied to memory once it is appended. It may find partitions without a state: they are recorded
 as initializing, the share coordinator is asked once that is committed (`share_states`), and once it
-has them they are noted as initialized; with the next heartbeat they come into targets.
+has them they are recorded as initialized; with the next heartbeat they are assigned.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""States of share partitions, as the group coordinator sees them: they are begun, altered and
-forgotten at the share coordinator.
+"""Requests of the group coordinator to the share coordinator: to initialize, alter and delete
+states of share partitions.
 
-What is to be asked is in the group's record before it is asked, and what was answered after it: the
-next coordinator knows what may be there. Each question bears the group's epoch when it was written
-down, as its state epoch. A later state is safe from it, be it the next group's of this name.
+A request is written to the group's record before it is sent, and its outcome after the answer, so
+the next coordinator knows which states may exist. Each request has as its state epoch the group's
+epoch at the time it was written. So it does not affect a later state, even of a new group with the
+same name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Finding records by their time: the first at or after one, and the newest.
 
-The index says of each batch what its newest timestamp was when it was written; whether a record
-with it is still there, the batch says. Compaction may have emptied it, the log may start within it,
-or the reader's view end there; a producer may have claimed what is not so. So one batch is looked
-into after another, until a record is found or no batch could have one (Kafka's
+The index has the newest timestamp of each batch when it was written; only the batch says whether a
+record with that timestamp is still there. Compaction may have emptied the batch, the log may start
+within it, or the reader's view end there; a producer may have written a wrong maximum. So one batch
+is looked into after another, until a record is found or no batch could have one (Kafka's
 `FileRecords.searchForTimestamp` and `UnifiedLog.fetchOffsetByTimestamp`).
 """
 

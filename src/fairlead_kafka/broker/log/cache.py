@@ -1,12 +1,11 @@
-"""The tail of a broker's log, kept in memory: who reads what was written lately never waits for the
-file.
+"""The tail of a broker's log, kept in memory: readers of recent batches never wait for the file.
 
-It is what was appended to the files last, byte for byte, in blocks of a megabyte; a batch is found
-by where it lies. An object for each batch would be less to copy and more to hold: objects of every
-size that live for a while leave holes in the allocator's heap, and a broker's memory rose by 16 MB
-an hour. Blocks are pages of the system's, or they would leave such holes themselves. What a failed
-write is taken back from leaves the cache with it, so that whatever comes to lie in its place later
-is never taken for it.
+It holds the bytes that were appended to the files last, in blocks of a megabyte; a batch is found
+by its place in the file. An object for each batch would be less to copy and more to hold: objects
+of every size that live for a while leave holes in the allocator's heap, and a broker's memory rose
+by 16 MB an hour. Blocks are pages of the system's, or they would leave such holes themselves. The
+bytes of a failed write are removed from the cache as well, so that they are never mistaken for
+bytes written to the same place later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The checkpoint: all that is known of the partitions at one place of the log, in one file.
+"""The checkpoint: the state of all partitions at one place of the log, in one file.
 
     magic 8 · length of heading 8 · heading (JSON) · tables of int64, little-endian · CRC-32 4
 
-The heading says which place, which files there were and how long each table is. Partitions of which
-nothing is known are left out. Tables: the ids of `topics`; a row for each of the `partitions`; and
-in their order what belongs to them: `batches` (rows of the index), `epochs`, `producers` (packed),
+The heading has the place in the log, the log's files and the length of each table. Partitions
+without state are left out. Tables: the ids of `topics`; a row for each of the `partitions`; and in
+their order what belongs to them: `batches` (rows of the index), `epochs`, `producers` (packed),
 `passes` of compaction.
 """
 

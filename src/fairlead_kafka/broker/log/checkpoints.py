@@ -1,12 +1,12 @@
 """Writes checkpoints: when one is due, in which of the two files, and which dead log files may go
 with it.
 
-A checkpoint holds what memory knows at one moment. Gathering that takes long where there are many
+A checkpoint holds the state in memory at one moment. Gathering that takes long where there are many
 partitions, so it is done a slice at a time, and a partition that is about to change meanwhile is
 gathered before it does (`taking`). It is written once everything appended before that moment is
-synced, so that no checkpoint ever tells of bytes that a power cut may take. The two files are
+synced, so that no checkpoint ever refers to bytes that a power cut may lose. The two files are
 written in turn, so that one is whole at any time. A log file in which nothing is alive is deleted
-only when both checkpoints know that: neither may lead recovery to a file that is gone.
+only when both checkpoints have that: neither may refer recovery to a deleted file.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Partitions are compacted one after the other, the dirtiest first. The file that 
 emptiest one; the file written to is closed before.
 
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
-comes between two pieces. Whatever fails, or is no longer so (the partition was cut, its topic
-deleted), ends the work at hand: what was done of it stands, and the next look starts from scratch.
+comes between two pieces. An error, or a change (the partition was truncated, its topic deleted),
+ends the present work: its finished part is kept, and the next look starts from scratch.
 """
 
 from __future__ import annotations

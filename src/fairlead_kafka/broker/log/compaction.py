@@ -1,16 +1,16 @@
-"""Which records of a compacted partition stay: rules without files. Source: Kafka's `Cleaner` and
-`CleanedTransactionMetadata`.
+"""Rules of compaction, without files: which records of a compacted partition stay. Source: Kafka's
+`Cleaner` and `CleanedTransactionMetadata`.
 
 Of each key the newest record stays; a record without a value (a tombstone) goes as well, once it
 has been compacted for `delete.retention.ms`; records without a key, and those of aborted
 transactions, go at once. A batch keeps its first and last offset and its sequences whatever it
-loses. One that loses everything goes, save the newest with records of its producer: from it another
-replica would learn the sequence that comes next. The marker of a transaction goes with tombstones,
-once nothing of the transaction is left.
+loses. A batch without records left is removed, except the newest of its producer, from which
+another replica learns the next sequence number. The marker of a transaction is removed like a
+tombstone, once no record of the transaction is left.
 
-Kafka (KIP-534) writes into a batch when its tombstones may go. Here the partition remembers its
-passes, (offset, time), which says the same for all batches at once: what lies below a pass that
-ended long enough ago may go.
+Kafka (KIP-534) writes the time at which tombstones may be removed into each batch. Here the
+partition keeps its passes, (offset, ms since 1970), which is equivalent for all batches at once:
+tombstones below a pass that ended `delete.retention.ms` ago may be removed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Entries of a log file: batches, each behind a header that says whose it is, and notes of what was
-done to partitions.
+"""Entries of a log file: batches, each behind a header that names its partition, and notes of other
+changes of partitions.
 
-All integers are big-endian. The header has a CRC of its own, so that recovery can tell a header
-from chance bytes before it believes the length in it. That CRC goes on over the batch's first bytes
-(base offset, length, leader epoch), which Kafka's own CRC inside the batch leaves out; between the
-two every byte is covered. A note is as long as what the header's CRC covers of a batch.
+All integers are big-endian. The header has a CRC of its own, so that recovery can distinguish a
+header from chance bytes before it uses the length in it. That CRC goes on over the batch's first
+bytes (base offset, length, leader epoch), which Kafka's own CRC inside the batch leaves out;
+between the two every byte is covered. A note is as long as what the header's CRC covers of a batch.
 
     batch  magic 4 · CRC-32 4 · topic id 16 · partition 4 · base offset 8 · batch's size 4 · batch
     note   magic 4 · CRC-32 4 · topic id 16 · partition 4 · offset 8 · kind 4 · argument 8 · zeros 8

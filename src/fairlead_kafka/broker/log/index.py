@@ -1,4 +1,4 @@
-"""Index of one partition: where each batch lies, and who wrote it; searched by bisection."""
+"""Index of one partition: the place and the producer of each batch; searched by bisection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic's settings as the log needs them."""
+"""Limits of a partition's log, from its topic's configs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Gives batches new places in the log: smaller after compaction, or as they are, out of a file in
 which little else is alive.
 
-The old place counts until the new one is synced; then the index changes, and the old one is dead. A
-crash in between leaves the one or the other, and recovery does what the log says (`entry`).
+The old place is valid until the new one is synced; then the index changes, and the old one is dead.
+After a crash in between, recovery finds either, from the entries of the log (`entry`).
 """
 
 from __future__ import annotations

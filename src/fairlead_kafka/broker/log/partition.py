@@ -1,5 +1,5 @@
-"""One partition's part of the shared log: its offsets, its index, and what it remembers of
-producers and epochs."""
+"""One partition's part of the shared log: its offsets, its index, and its state of producers and
+leader epochs."""
 
 from __future__ import annotations
 

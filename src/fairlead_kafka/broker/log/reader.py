@@ -1,11 +1,11 @@
-"""Reads batches: from the tail cache, and what is not there in few reads of the files.
+"""Reads batches: from the tail cache, and the rest in few reads of the files.
 
-In a shared log the batches of a partition have strangers between them. Batches that lie near each
-other, of whichever partition, are read in one go with what is between; a batch alone costs one
-read. What comes from a file is checked against the CRCs of its entry and its batch: a start from a
-checkpoint looks through nothing, and damage must not go out to readers and replicas. Each batch has
-a result of its own, so that one that is damaged is the matter of who asked for that one; it is
-logged once, not at every try.
+In a shared log the batches of a partition have batches of others between them. Batches that lie
+near each other, of any partitions, are read at once with the bytes in between; a single batch costs
+one read. Bytes from a file are checked against the CRCs of the entry and the batch, because a start
+from a checkpoint checks no batch, and damage must not reach readers and replicas. Each batch has a
+result of its own, so that a damaged one only fails requests for it; it is logged once, not at every
+try.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was
-written behind it.
+"""Recovery: rebuilds the state of the partitions from the checkpoint, and from a scan of the
+entries behind it.
 
     listing -> checkpoints -> scanning (file after file, chunk after chunk)
         -> [cutting a torn tail] -> [syncing] -> done | refused
 
-There are two checkpoint files, written in turn; the newer sound one counts. Without one everything
-is scanned, which tells all only if no file was ever deleted: else recovery refuses, for records
-that were deleted would come back.
+There are two checkpoint files, written in turn; the newer intact one is used. Without one
+everything is scanned, which is complete only if no file was ever deleted: else recovery refuses,
+because deleted records would come back.
 
-What was synced was promised, and is never given up. A checkpoint tells of it (all before its
-place), so does a later file (each is begun once the one before is synced), and so do notes that the
-writer leaves after a sync. What was not synced a power cut may take in any order of pages: a torn
-entry at the end, or a hole with sound entries behind it, of which nobody was promised anything.
-There the log is cut, with a warning. Damage in what was synced is something else, and so is a file
-that is shorter than the checkpoint saw it synced: guessing would lose acknowledged records.
-Recovery then refuses, and says where, what is lost, and what can be done.
+Synced bytes may be acknowledged, and are never dropped. All bytes before a checkpoint's place are
+synced, so are all before a later file (each is begun once the one before is synced), and so are
+those that the writer's notes name after a sync. A power cut may lose bytes that were not synced, in
+any order of pages: it leaves a torn entry at the end, or a hole with intact entries behind it, none
+of which was acknowledged. There the log is cut, with a warning. If synced bytes are damaged, or a
+file is shorter than its synced part in the checkpoint, guessing would lose acknowledged records:
+recovery refuses, with a message that says where, what is lost, and what can be done.
 
-What a scan finds may never have been synced: the process was killed between the two, and only the
-page cache has it. From now on it is promised (consumers read it, a producer that sends it again is
-told that it is there), so it is synced before recovery is done.
+Entries that a scan finds may never have been synced: the process was killed before, and only the
+page cache has them. From now on they count (consumers read them, producers get duplicates
+acknowledged), so they are synced before recovery is done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does once more what the log says was done: the receiving end of recovery."""
+"""Replay: applies the entries of the log to partitions again, for recovery."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The partitions of one log that were written to or asked for, by topic and number.
+"""The partitions of one log that were written to or looked up, by topic and number.
 
-Two steps, so that who goes through all partitions of a topic looks it up once: in a large topic
-that nobody writes to there is nothing.
+There are two levels, so that a loop over all partitions of a topic looks the topic up once; a large
+topic that was never written to takes no memory.
 """
 
 from __future__ import annotations

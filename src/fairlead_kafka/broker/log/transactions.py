@@ -3,15 +3,15 @@ were aborted.
 
 A transaction begins in a partition with its first batch there and ends with the marker that the
 coordinator has written (KIP-98). The last stable offset is where the oldest incomplete one begins:
-open, or ended by a marker that the high watermark has not passed yet. Below it every batch has its
-verdict, and the list of aborted transactions says which to leave out (Kafka's
+open, or ended by a marker that the high watermark has not passed yet. Below it every transaction
+has ended, and the list of aborted transactions says which batches to leave out (Kafka's
 `ProducerStateManager` and `TransactionIndex`).
 
 All of it follows from the batches that the index has: `PartitionTransactions.of`. Appending keeps
 it up to date; whatever takes batches away (compaction, retention, a truncation) and a start from a
-checkpoint have it read from the index again. So a transaction of which nothing stands in the log
-any more is neither open nor aborted, and it is the same before and after a restart. A partition
-that never saw a transaction has none of it.
+checkpoint have the state read from the index again. So a transaction without batches in the log is
+neither open nor aborted, both before and after a restart. A partition without transactions has no
+such state.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Writes what one step appended, to all partitions together, as one group; and syncs groups
-together where a sync is asked for.
+"""Writes the entries that one step appended to all partitions as one group, and syncs groups
+together if a sync is asked for.
 
     gathering --flush--> writing --written--> (syncing --synced-->) complete
         │                   │                     │
@@ -7,15 +7,15 @@ together where a sync is asked for.
 
 One group is gathered while the one before is being written; several may wait for a sync, and one
 `fdatasync` serves all that were written when it began (group commit). Groups complete in order, so
-that what a partition calls written never passes a batch that still waits for its sync.
+that a partition's written end never passes a batch that still waits for its sync.
 
 After a sync the next group says in a note how far it went: where a power cut loses a page and keeps
-a later one, recovery then knows whether that page was one that somebody had been promised.
+a later one, recovery then knows whether that page may have been acknowledged.
 
-A failed write or sync loses its group and those behind it: nobody is told that they are written,
-their partitions go back to where they ended before, and appends are refused. Every second the log
-is then mended: what the lost groups left in the files is cut off, and once that, a sync and a file
-of about their size have worked, appends are taken again. So a full disk, a read-only folder or a
+A failed write or sync loses its group and those behind it: no request of theirs is acknowledged,
+their partitions are cut to their previous ends, and appends are refused. Every second the log is
+then repaired: the lost groups' bytes are cut off the files, and once that, a sync and a file of
+about their size have worked, appends are accepted again. So a full disk, a read-only folder or a
 fault of the device costs the writes of its time, and no more.
 """
 

@@ -1,11 +1,11 @@
-"""Client quotas: how much of a broker one client may use, and what becomes of it if it uses more.
+"""Client quotas: limits on a client's use of a broker, and throttling of clients that exceed them.
 
-Theory of operation. The cluster's metadata says what is granted to whom
-(`ClusterImage.client_quotas`, set by AlterClientQuotas, KIP-546). `table` finds what applies to a
-user and a client id, by Kafka's order of precedence. `rates` measures, and says for how long a
-client that has used too much must be still; pure arithmetic. `quotas` keeps one rate for each
-client that is measured. A Produce is charged for its bytes when it is begun, for those behind it on
-the connection do not wait for its answer; all else when it is answered.
+Theory of operation. The cluster's metadata has the quotas (`ClusterImage.client_quotas`, set by
+AlterClientQuotas, KIP-546). `table` finds the quota that applies to a user and a client id, by
+Kafka's order of precedence. `rates` measures, and computes for how long a client that has used too
+much is throttled; pure arithmetic. `quotas` keeps one rate for each client that is measured. A
+Produce is charged for its bytes when it is begun, because later ones on the connection do not wait
+for its answer; other requests when they are answered.
 
     request, answer ─▶ Quotas ─▶ rate ─▶ over? ─┬─▶ throttle_time_ms in the answer, sent at once
                                                 └─▶ Muting: no more is read for that time (KIP-219)
@@ -29,14 +29,13 @@ as in Kafka, but for mutations, which the controller decides on.
 
 Time in handlers. A machine reads no clock, so its host gives it one (`Broker.handler_clock`, the
 CPU time of the thread); without one nothing takes any time. It runs while a request is decoded, its
-handler works and its answer is encoded. What a step does at its end for all together (writing,
-replication) is nobody's.
+handler works and its answer is encoded. Work at the end of a step for all requests together
+(writing, replication) is charged to no client.
 
-Exempt is what brokers ask each other, known by the API and not by who says that it is a broker:
-private requests, WriteTxnMarkers, the verifying versions of AddPartitionsToTxn; and whatever comes
-before a log-in is complete, for nobody is known by then.
+Requests between brokers are exempt, by their API and not by the sender's claim to be a broker:
+private requests, WriteTxnMarkers, the verifying versions of AddPartitionsToTxn. So are requests
+before a log-in is complete, because the user is not known by then.
 
-Without quotas a request costs the look at one attribute. Nothing is kept of a client that was
-silent for as long as a rate looks back, for it would be measured as a new one anyway; and of no
-more than QUOTA_RATES_MAX at once.
+Without quotas a request only tests one attribute. The rate of a client that was idle for the whole
+window is dropped, because a new one would be equal; and at most QUOTA_RATES_MAX are kept.
 """

@@ -1,8 +1,7 @@
-"""A connection that must be still for a while (KIP-219): nothing is read from it and nothing begun,
-and what was begun goes on.
+"""Muting of a connection for a throttle time (KIP-219): no request is read from it or begun;
+requests that were begun continue.
 
-What had been read when it began waits with the session's other requests, under the session's
-bounds.
+Requests read before wait with the session's other requests, within the session's bounds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The client quotas of one broker: what applies, what was used, and who has to be still for how
-long. See the package for the theory."""
+"""The client quotas of one broker: the quotas that apply, the rates of use, and throttle times. See
+the package for the theory."""
 
 from __future__ import annotations
 

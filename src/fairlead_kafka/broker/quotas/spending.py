@@ -1,5 +1,5 @@
-"""A request that creates or deletes partitions, and the controller_mutation_rate of its client
-(KIP-599)."""
+"""The charge of a request that creates or deletes partitions to its client's
+controller_mutation_rate (KIP-599)."""
 
 from __future__ import annotations
 

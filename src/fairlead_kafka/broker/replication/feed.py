@@ -7,14 +7,14 @@ here.
                                                                          are any, or after the wait
 
 The stream is the connection: a new connection begins with nothing met. One answer is on its way at
-a time, and the next pull says that it is written, so no position is kept for any partition but
-where it was sent to. What is new is found by partition (`_fresh`), in order of arrival, and read
-from the index: a partition in which nothing happens costs nothing, and one that is far behind is no
+a time, and the next pull says that it is written, so the only position kept for a partition is the
+offset sent up to. Partitions with new batches are kept in order of arrival (`_fresh`), and the
+batches are found in the index: an idle partition costs nothing, and one that is far behind is no
 special case.
 
-A batch that cannot be read here is given to nobody. What lies before it is, all other partitions go
-on, and after `replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition
-that they cannot fetch.
+A batch that cannot be read is not sent. Batches before it are, all other partitions continue, and
+after `replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition that
+they cannot fetch.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ followed there.
     resting ──a partition to follow──▶ asking ──answer──▶ writing ──written──▶ asking ...
                                          └──refused, or connection lost──▶ pausing ──▶ asking
 
-A partition is first met: the pull says where its log ends and in which leader epoch it is followed,
-and the answer says nothing (it may be followed), or how to cut it. Until then, and again from the
-moment its leader epoch changes, batches that come for it are let fall, and the next pull names it
-again, so that its leader does not take them for written. An answer is asked for only when the one
+A partition is first met: the pull has the end of its log and the leader epoch in which it is
+followed, and the answer says that it may be followed, or how to truncate it. Until then, and again
+once its leader epoch changes, batches that come for it are dropped, and the next pull names it
+again, so that its leader does not count them as written. An answer is asked for only when the one
 before is written, and synced where the topic asks for it: asking is acknowledging.
 
-Batches that are damaged, or do not fit, are their partition's matter: it is dropped, and met again
-after `replica.fetch.backoff.ms`; all others go on. A disk that fails is everybody's.
+Batches that are damaged, or do not fit, only affect their partition: it is dropped, and met again
+after `replica.fetch.backoff.ms`; all others continue. A failed disk affects all.
 """
 
 from __future__ import annotations

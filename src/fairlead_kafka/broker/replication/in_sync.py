@@ -1,12 +1,12 @@
-"""Which replicas are in sync: the leader sees it, the controller decides it (KIP-497).
+"""Replicas in sync: the leader measures them, the controller decides (KIP-497).
 
     in sync ──behind for replica.lag.time.max.ms──▶ proposed to leave ──controller──▶ out of sync
        ▲                                                                                 │
        └──controller── proposed to join ◀──in time, with all up to the high watermark ───┘
 
 One proposal per partition is under way. While a replica is proposed to join, it counts as in sync
-(the maximal set), so that nothing is acknowledged that it lacks should the controller have agreed
-already; one that is proposed to leave counts until it has left.
+(the maximal set), so that no record that it lacks is acknowledged, in case the controller has
+agreed already; a replica that is proposed to leave counts until it has left.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A partition as its leader keeps it for one leader epoch: who follows, how far, and who waits for
-them."""
+"""A partition at its leader, for one leader epoch: its followers, their offsets, and the requests
+that wait for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Replication in one broker: what it leads, what it follows, and the streams between it and the
-others."""
+"""Replication in one broker: partitions that it leads and follows, and the streams between it and
+the other brokers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules of replication, as pure functions: where a follower's log parts from its leader's, and how
-far a partition is replicated.
+"""Rules of replication, as pure functions: where a follower's log diverges from its leader's, and
+the high watermark.
 
 Sources: KIP-101, KIP-279 and KIP-320 (truncation by epoch), Kafka's
 `Partition.maybeIncrementLeaderHW`, `Partition.isFollowerInSync`,

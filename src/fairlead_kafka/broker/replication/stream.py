@@ -1,5 +1,5 @@
-"""The bytes of a replication stream: what a follower asks on it, and what its leader answers. All
-integers are big-endian.
+"""The format of a replication stream: a follower's pulls and its leader's answers. All integers are
+big-endian.
 
     pull    kind 1 · node id 4 · broker epoch 8 · answer written 8 · wait in ms 4 · most bytes 4
             counts of the two lists 4, 4

@@ -1,7 +1,7 @@
 """Share groups (KIP-932): members share the records of a partition one by one, as a queue's readers
 do.
 
-Theory of operation. Three parts of a broker serve them, each where Kafka has it.
+Theory of operation. Three parts of a broker serve share groups, as in Kafka.
 
     group coordinator         the group's members, and the partitions that each fetches
         │ initialize,             (`membership`, `assignor`, `group`)
@@ -12,25 +12,24 @@ Theory of operation. Three parts of a broker serve them, each where Kafka has it
     leader of the partition   the records in flight, and the member that has each
                                   (`leader`, `partition`, `window`)
 
-A *share partition* is what one group has of one partition (`ShareKey`). Its leader is the
+A *share partition* is the state that one group has in one partition (`ShareKey`). Its leader is the
 partition's. It keeps a `Window` from the start offset to the last offset that was ever acquired;
 each record there is available, acquired by a member for a time, acknowledged, or archived
 (`states`: the table). A fetch acquires records by the index of the log (`delivery`), and the answer
 brings the batches that hold them. An acknowledgement changes states at once, but counts, and is
-answered, when the share coordinator has it; if that fails it is taken back. Locks that are over
-give records back without asking. Records that were delivered `share.delivery.count.limit` times are
-archived.
+answered, when the share coordinator has it; if that fails it is undone. Locks that expire release
+their records. Records that were delivered `share.delivery.count.limit` times are archived.
 
-`partition` writes one change at a time, and what came meanwhile with the next. `persister` is the
-way to the share coordinator, here or on another broker, and asks again what can be better in a
-moment. A state has two fences: the leader epoch of the partition, which a new leader raises by
-reading, and the state epoch, which is the group's epoch when a group coordinator began the state or
-set its offset. Epochs grow from one group of a name to the next (`group_records.RETIRED`), so
-whatever a coordinator of before still has on the wire begins and forgets nothing that is of later.
-`share_state` has the records, `state_shard` their fold.
+`partition` writes one change at a time, and changes that came meanwhile with the next. `persister`
+is the way to the share coordinator, here or on another broker, and retries errors that may pass. A
+state has two fences: the leader epoch of the partition, which a new leader raises by reading, and
+the state epoch, which is the group's epoch when a group coordinator began the state or set its
+offset. Epochs grow from one group of a name to the next (`group_records.RETIRED`), so late requests
+of an earlier coordinator neither initialize nor delete a later state. `share_state` has the
+records, `state_shard` their fold.
 
-`sessions` are what members fetch (epochs, as fetch sessions have them); one ends with its
-connection, and what its member has is given back. A share partition is dropped when its group has
+`sessions` are what members fetch (epochs, as fetch sessions have them); a session ends with its
+connection, and its member's records are released. A share partition is dropped when its group has
 no session here, when another broker leads, or when it was fenced; the next fetch reads its state
 again.
 

@@ -1,9 +1,9 @@
-"""Who reads which partitions in a share group (Kafka's `SimpleAssignor`).
+"""The assignor of share groups (Kafka's `SimpleAssignor`).
 
-Several members may have the same partition. Where there are more members than partitions, each has
-one, and each partition is with as many as any other, or one more; where there are fewer, no
-partition is with two. What a member has it keeps as far as that allows. Members that read different
-topics share each topic for itself.
+Several members may have the same partition. If there are more members than partitions, each member
+has one, and the numbers of members of two partitions differ by at most one; if there are fewer, no
+partition is assigned to two. A member keeps its partitions as far as that allows. If subscriptions
+differ, each topic is assigned by itself.
 """
 
 from __future__ import annotations

@@ -9,14 +9,15 @@
 | 14 | `ShareGroupCurrentMemberAssignment` | group, member | `ShareCurrent` |
 | 15 | `ShareGroupStatePartitionMetadata` | group | `StatePartitions` |
 
-Strings of keys have an int16 length, values are flexible (KIP-482). A null value takes a record
-back. `StatePartitions` has one tagged field of our own, which Kafka's tools pass over: offsets that
-are being altered.
+Strings of keys have an int16 length, values are flexible (KIP-482). A null value is a tombstone: it
+deletes the record. `StatePartitions` has one tagged field of Fairlead's own, which Kafka's tools
+ignore: offsets that are being altered.
 
-The epoch of the group with the empty name is of no group (`RETIRED`): the next groups of the
-partition begin with it. So epochs, which are state epochs of share partitions too, grow from one
-group of a name to the next one, and a question of the one before that comes late is known to be
-late. In Kafka each group begins with 1."""
+The epoch recorded for the empty name belongs to no group (`RETIRED`): new groups of the partition
+begin with it. So epochs, which are also state epochs of share partitions, are greater in a later
+group of the same name, and a late request of the earlier group is recognized. In Kafka each group
+begins with 1.
+"""
 
 from __future__ import annotations
 

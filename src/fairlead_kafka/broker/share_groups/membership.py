@@ -1,8 +1,10 @@
-"""Changes of a share group by a heartbeat, or its absence: entries to be written, and the answer.
-Functions of the group, the request and the cluster; nothing here waits or writes (KIP-932).
+"""Changes of a share group by a heartbeat, or because there was none: functions from the group, the
+request and the cluster to the entries to be written and the answer. Nothing here waits or writes
+(KIP-932).
 
-A member says what it reads, and is told what it has. Nobody gives anything up first: a partition
-may be with many. Partitions come into targets once the share coordinator has their state.
+A member's heartbeat has its subscription, and the answer its partitions. No member has to revoke a
+partition first: a partition may be assigned to many. Partitions come into targets once the share
+coordinator has their state.
 """
 
 from __future__ import annotations

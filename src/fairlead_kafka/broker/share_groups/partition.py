@@ -1,15 +1,15 @@
-"""One share partition at its leader: its window of records in flight, and the way of that to the
-share coordinator and back.
+"""One share partition at its leader: its window of records in flight, written to the share
+coordinator and read from it.
 
     Empty ──first request──▶ Initializing ──state read──▶ Active ──another leader──▶ Fenced
                                   └──could not be read──▶ Failed: the next request makes another one
 
-One write is under way at a time; what is acknowledged meanwhile goes with the next, so that writes
-come to the coordinator in order, and many acknowledgements cost one. An acknowledgement is answered
-when its write stands.
+One write is under way at a time; acknowledgements that come meanwhile are in the next, so that the
+coordinator gets writes in order, and one write serves many acknowledgements. An acknowledgement is
+answered when its write is committed.
 
-One read is under way at a time as well: sessions that come and go while the state is read find the
-same share partition, and one that is fenced asks no more.
+One read is under way at a time as well: sessions that begin and end while the state is read find
+the same share partition, and a fenced share partition sends no more requests.
 """
 
 from __future__ import annotations

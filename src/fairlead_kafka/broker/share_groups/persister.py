@@ -1,5 +1,6 @@
-"""The way of leaders of share partitions, and of group coordinators, to the share coordinator: on
-this broker by a call, on another by a request. What can be better in a moment is asked again."""
+"""The persister: requests of leaders of share partitions and of group coordinators to the share
+coordinator, by a call if it is on this broker, else over a link. Errors that may pass are
+retried."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Share sessions: what a member of a share group fetches from one broker (KIP-932).
+"""Share sessions: the partitions that a member of a share group fetches from one broker (KIP-932).
 
     epoch 0: a new session ──▶ epoch 1, 2, …: changes are named ──▶ epoch -1, or disconnected: end
 
-A session is of a group and a member, and belongs to the connection by which it came: when that
-ends, the session does, and all that its member has acquired here is given back. There are
-`group.share.max.share.sessions` of them; none is turned out for another.
+A session is of a group and a member, and belongs to its connection: when that ends, the session
+does, and all records that its member has acquired on this broker are released. There are at most
+`group.share.max.share.sessions`; none is removed for another.
 """
 
 from __future__ import annotations

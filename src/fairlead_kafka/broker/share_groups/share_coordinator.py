@@ -1,14 +1,14 @@
 """The share coordinator of one broker (KIP-932): it keeps the states of share partitions for their
 leaders, in the partitions of `__share_group_state` that are led here.
 
-A state is written by the leader of the share partition. Of two who think they do the one with the
-lesser leader epoch is fenced, and so is one whose state epoch is of before the group's offsets were
-altered. State epochs only grow, from one group of a name to the next one too, so a question of a
-group coordinator that comes late begins nothing again, and forgets nothing that was begun since.
-What is written is a snapshot of all, or what is new since the last one; after
-`share.coordinator.snapshot.update.records.per.snapshot` of those a snapshot is due. What lies
-before the snapshots of all share partitions is deleted from time to time; those that nobody writes
-have theirs written again meanwhile, so that they hold nothing up.
+A state is written by the leader of the share partition. Of two brokers that write, the one with the
+lesser leader epoch is fenced, and so is one whose state epoch is from before the group's offsets
+were altered. State epochs only grow, also from one group of a name to the next, so a late request
+of a group coordinator neither initializes nor deletes a newer state. A record is a snapshot of the
+state, or an update since the last one; after
+`share.coordinator.snapshot.update.records.per.snapshot` updates a snapshot is due. Records before
+the snapshots of all share partitions are deleted from time to time; idle share partitions have
+their snapshots written again, so that they do not prevent that.
 """
 
 from __future__ import annotations

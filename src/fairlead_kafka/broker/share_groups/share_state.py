@@ -1,12 +1,13 @@
 """State of a share partition at its share coordinator, as records of `__share_group_state` in
-Kafka's own format (version 0 of each), so that Kafka's tools read them.
+Kafka's own format (version 0 of each), so that Kafka's tools can read them.
 
 | key | Kafka's name | key's fields after the version | value |
 |---|---|---|---|
 | 0 | `ShareSnapshot` | group, topic id, partition | `ShareState`, all of it |
 | 1 | `ShareUpdate` | group, topic id, partition | `StateUpdate`, what is new since the snapshot |
 
-Keys are not flexible, values are (KIP-482). A snapshot without a value takes the state back.
+Keys are not flexible, values are (KIP-482). A snapshot with a null value is a tombstone: it deletes
+the state.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@ that was ever acquired, each with its state, its lock and how often it was deliv
 
     start ──── available | acquired | acknowledged | archived | ... ──── end
 
-Neighbours that are alike are one `Run`. What is to be remembered (an acknowledgement, a release) is
-a `Change`: its records have their new state at once, and nobody may touch them until the change was
-written (`complete`), or was not and is taken back. The window begins where the first record is that
-is not final. It owns no clock: deadlines come in, and `next_deadline_ns` goes out.
+Neighbours with equal state are one `Run`. A change that is to be written (an acknowledgement, a
+release) is a `Change`: its records have their new state at once, and no other request may change
+them until it is written (`complete`), or has failed and is undone. The window begins with the first
+record whose state is not final. It reads no clock: times are arguments, and `next_deadline_ns` is
+the next deadline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The transaction coordinator of one broker: every transactional request's first and last word."""
+"""The transaction coordinator of one broker: it serves transactional requests and ends transactions
+that time out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A transactional id as the coordinator's log has it: an immutable value, and what may become of
-it.
+"""The state of a transactional id at its coordinator: an immutable value, and functions to the next
+one.
 
 Every change is a function from one image to the next; the next one counts once its record is
 written. The rules of ids and epochs are those of Kafka's `TransactionMetadata` (KIP-98, KIP-360).

@@ -1,11 +1,12 @@
-"""State of transactions at their coordinator, as its log has it: a change counts once its record is
-written, live and on replay alike.
+"""The log of a transaction coordinator: a change of a transaction's state is applied once its
+record is written, as on replay.
 
-One change of a transactional id is under way at a time (`pending`); a client that asks meanwhile is
-told to retry. The log is kept short as any other with `cleanup.policy=compact` is. With one replica
-it is synced before anybody is answered, whatever other topics are like (`flush.messages`, which its
-creation sets): an epoch that was given out and then lost with the power would be given out again,
-and the batches of the first producer would be taken for those of the second.
+One change of a transactional id is under way at a time (`pending`); a client that asks meanwhile
+gets CONCURRENT_TRANSACTIONS, which is retriable. The log is kept short as any other with
+`cleanup.policy=compact` is. With one replica it is synced before any answer, unlike other topics
+(`flush.messages`, set at its creation): an epoch that was assigned and then lost in a power cut
+would be assigned again, and the batches of the first producer would be mistaken for those of the
+second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brings the markers of an ended transaction to all its partitions, wherever they are led (Kafka's
+"""Writes the markers of an ended transaction to all its partitions, through their leaders (Kafka's
 `TransactionMarkerChannelManager`).
 
     due ──leader is this broker──▶ appended here ──────────┐
@@ -8,8 +8,8 @@
 
 A partition that was deleted needs no marker, nor does one where the producer has been seen with a
 later epoch: that transaction is over there. Once all are finished the transaction is complete. A
-coordinator that stopped in between finds the decision in its log and brings the markers again; one
-that came twice ends nothing the second time.
+coordinator that stopped in between finds the decision in its log and writes the markers again; a
+second marker has no effect.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ can read them.
 
 Partitions are an array of topic: string and numbers: array of int32; null in the state Empty. Times
 are in ms. Value 0 is written while the feature `transaction.version` is at 0, else value 1; both
-are read, and tagged fields that are not known are passed over. A null value: forgotten.
+are read, and unknown tagged fields are ignored. A null value is a tombstone: it deletes the
+transactional id.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Asks the coordinator whether a partition belongs to a producer's open transaction before the
-first batch of it is taken, or has the coordinator add it (KIP-890).
+"""Asks the coordinator whether a partition belongs to a producer's open transaction before its
+first batch is appended, or has the coordinator add the partition (KIP-890).
 
-Without that question a batch that was late on its way could arrive after its transaction's end, and
-open one that nobody will ever close. A producer of the second protocol does not add partitions
-itself: its first batch does. Once a batch was taken the partition itself knows the transaction, and
-nobody is asked any more.
+Without that a late batch could arrive after its transaction's end, and open a transaction that is
+never ended. A producer of the second protocol does not add partitions itself: its first batch does.
+Once a batch is appended the partition itself knows the transaction, and the coordinator is not
+asked again.
 
     first batch ─▶ waiting ──coordinator: yes──▶ appended, with the partition's later batches
                       ├──coordinator: no, or it does not answer──▶ refused

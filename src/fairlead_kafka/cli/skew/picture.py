@@ -1,5 +1,5 @@
-"""The report as a picture: bytes per partition beside what policies would have made of it, batches,
-hot keys, linger and batch size."""
+"""The report as a picture: bytes per partition beside those with other policies, batches, hot keys,
+linger and batch size."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Replays a topic's records: what another producer would have made of them.
+"""Replays a topic's records through a producer with other settings.
 
-It is our real producer in virtual time, against the simulator's model brokers. The records keep
-their keys, sizes and bytes, and come when their timestamps say, or at an even rate. Everything that
-decides is the real thing: partitioner, batches, linger, compression, window. What is modelled is
-what takes time: network and healthy brokers, by the lab's constants (`lab.virtual_load`), with the
-topic's own leaders. One producer is given all records, however many wrote the topic.
+The producer is Fairlead's own in virtual time, against the simulator's model brokers. The records
+keep their keys, sizes and bytes, and are sent at the times of their timestamps, or at an even rate.
+Partitioner, batches, linger, compression and window are real. Network and healthy brokers are
+modelled, by the lab's constants (`lab.virtual_load`), with the topic's own leaders. One producer is
+given all records, however many wrote the topic.
 """
 
 from __future__ import annotations

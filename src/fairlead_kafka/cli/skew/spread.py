@@ -1,4 +1,4 @@
-"""Three figures for how evenly records or bytes are spread over partitions."""
+"""Three figures of how evenly records or bytes are spread over partitions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Partition assignors by name, and Kafka's `RangeAssignor` and `RoundRobinAssignor`.
 
-An assignor is asked by the leader of a group, for all members. Ties are broken by instance ids,
-then member ids, so that the same members always get the same.
+The leader of a group calls the assignor for all members. Ties are broken by instance ids, then
+member ids, so that the same members always get the same partitions.
 """
 
 from __future__ import annotations

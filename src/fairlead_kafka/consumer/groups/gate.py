@@ -1,6 +1,6 @@
 """State of a group that a client class and its machine share between their threads.
 
-Each leaves one note to the other.
+Each writes one field that the other reads.
 """
 
 from __future__ import annotations

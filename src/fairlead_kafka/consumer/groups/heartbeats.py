@@ -1,4 +1,4 @@
-"""Heartbeats of a KIP-848 member: all that there is to say once, and later what has changed.
+"""Heartbeats of a KIP-848 member: all fields once, and later only those that have changed.
 
 Kafka's counterpart: `ConsumerHeartbeatRequestManager.HeartbeatState`.
 """

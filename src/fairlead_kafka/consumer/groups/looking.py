@@ -1,4 +1,4 @@
-"""Looking topics up for a member: whether they are there, and what their ids stand for."""
+"""Looking topics up for a member: whether they exist, and the names of their ids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The part that a member has whatever its group's protocol is.
+"""The part of a member that is the same for both group protocols.
 
-A network of its own, requests to the coordinator, commits and committed offsets, and the change
-that waits at the gate. `membership` is the classic protocol, `reconciling` that of KIP-848.
+It has a network of its own, requests to the coordinator, commits and committed offsets, and the
+change that waits at the gate. `membership` is the classic protocol, `reconciling` that of KIP-848.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A consumer's membership of a KIP-848 group: heartbeats, and what they assign, made step by step.
+"""A consumer's membership of a KIP-848 group: heartbeats, and reconciliation with the assignments
+in their answers.
 
 Part of the consumer machine's step. Kafka's counterpart: `ConsumerMembershipManager`.
 """

@@ -1,4 +1,4 @@
-"""Settings of groups that do not go together."""
+"""Checks of group configs that contradict each other."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Assignment that is even, and moves as few partitions as it can (KIP-54, KIP-429).
 
-1. Each member keeps what it had, as far as it still subscribes to it and nobody had it in a later
-   generation.
+1. Each member keeps what it had, as far as it still subscribes to it and no other member had it in
+   a later generation.
 2. If all members subscribe to the same, each gets the same number or one more: who has more than
    that gives the rest up.
-3. What has no owner goes to the member that has least among those that subscribe to it,
-   partitions that few can take first.
+3. What has no owner goes to the member that has least among those that subscribe to it, partitions
+   that few can take first.
 4. Where subscriptions differ, single partitions move from a member to one that has two less or
    fewer, until none can.
 

@@ -1,6 +1,6 @@
 """Watch on topics: those that a member wants, and those that its group shares.
 
-The latter may come, go or grow.
+The latter may be created, deleted or get partitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records that were acquired of one partition, and their decoding to records or Arrow.
 
-A broker sends whole batches and says which of their offsets it has acquired for this consumer;
-the others are others', or done.
+A broker sends whole batches and says which of their offsets it has acquired for this consumer; the
+other offsets belong to other members, or are complete.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fetching and acknowledging: one request under way per broker, in its share session.
 
-A broker is asked for records only while a poll waits and nothing is left to give, because locks
+A broker is asked for records only while a poll waits and no fetched record is left, because locks
 begin to run out when records are acquired. So at most one answer per broker waits, of
 `fetch.max.bytes` each. Acknowledgements go with a fetch that is due anyway, else by themselves.
 Kafka's counterpart: `ShareConsumeRequestManager`.

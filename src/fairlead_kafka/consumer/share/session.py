@@ -1,12 +1,13 @@
-"""A share session: what one broker keeps for this consumer, and what waits to be sent to it.
+"""A share session: the state that one broker keeps for this consumer, and acknowledgements that
+wait to be sent to it.
 
-CLOSED ──a fetch with epoch 0──▶ OPEN: each request has the next epoch ──error, or no answer──▶
-CLOSED
+    CLOSED ──a fetch with epoch 0──▶ OPEN: each request has the next epoch
+    OPEN ──error, or no answer──▶ CLOSED
 
 A session is a member's at one broker. Its requests are numbered, so there is one under way at a
-time. A broker ends it when the connection ends, and frees all that it had acquired; so each session
-gets a number here, and acknowledgements of an earlier one are not sent. KIP-932, Kafka's
-`ShareSessionHandler`.
+time. A broker ends it when the connection ends, and releases all records acquired in it; so each
+session gets a number in the client, and acknowledgements of an earlier one are not sent. Source:
+KIP-932, Kafka's `ShareSessionHandler`.
 """
 
 from __future__ import annotations

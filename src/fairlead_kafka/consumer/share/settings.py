@@ -1,4 +1,4 @@
-"""Settings of share consumers: which of a consumer's they do not take, and why."""
+"""Settings of share consumers: the configs of consumers that they refuse, with reasons."""
 
 from __future__ import annotations
 

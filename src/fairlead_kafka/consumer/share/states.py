@@ -2,7 +2,7 @@
 have it.
 
 RECONCILING and ACKNOWLEDGING are missing: partitions are shared, so none is taken from one member
-before another has it, and an assignment is made as soon as it is heard of.
+before another has it, and an assignment is applied as soon as it arrives.
 """
 
 from __future__ import annotations

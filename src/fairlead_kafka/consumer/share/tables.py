@@ -1,5 +1,5 @@
-"""Acquired records as Arrow tables, and acknowledgements from a column. Arrow is loaded for the
-first one."""
+"""Acquired records as Arrow tables, and acknowledgements from a column. Arrow is loaded with this
+module."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Commits transactions, once for each client: `python committing.py JSON`. Run as a file: nothing
-of ours is loaded before.
+"""Commits transactions, once for each client: `python committing.py JSON`. Run as a file, so that
+nothing of Fairlead is loaded before.
 
 It imports its client, and makes transactions one after the other, each with so many records to each
 partition. That is `cold` until `transactions` of them are committed, the first by itself. It goes
-on until `warm_after_s` are over; what it does in the `warm_s` after that is warm. A commit is what
-the call that ends a transaction takes, the delivery of what was not delivered yet included.
+on until `warm_after_s` are over; what it does in the `warm_s` after that is warm. The latency of a
+commit is the duration of the call that ends a transaction, with the delivery of records that were
+not delivered yet.
 
 JSON: {system, bootstrap_servers, topic, partitions, records, transactions, warm_after_s, warm_s,
 started_s}; the last is the time of `time.monotonic` right before the process was made. Prints one

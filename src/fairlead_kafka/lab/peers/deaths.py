@@ -1,5 +1,5 @@
-"""Appointments with `kill -9`: where a process of a job is to die, kept in a folder that all
-processes of the job know."""
+"""Planned `kill -9` of processes of a job: the steps at which each is to die, kept in a folder that
+all its processes share."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Drives an exactly-once sink as Spark's micro-batch engine does, without Spark: `python
 exactly_once_engine.py JSON`.
 
-A checkpoint of two folders as Spark has them: what a batch consists of is noted before it is
-written, that it is committed afterwards, and a batch that is not noted as committed is written
-again. Every task and every commit is a process of its own. A task that dies is started again; some
-run twice at once, the first to end counts and the other one is killed. Input is the numbers from 0
-on; they are the rows.
+The checkpoint has two folders as Spark's: the contents of a batch are recorded before it is
+written, the commit afterwards, and a batch without a recorded commit is written again. Every task
+and every commit is a process of its own. A task that dies is started again; some run twice at once,
+the first to end counts and the other one is killed. Input is the numbers from 0 on; they are the
+rows.
 """
 
 from __future__ import annotations

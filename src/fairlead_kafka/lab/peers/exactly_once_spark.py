@@ -1,9 +1,9 @@
-"""A streaming query under real Spark, from one topic to another, exactly once, that dies where it
-is told: `exactly_once_spark.py JSON`.
+"""A streaming query under real Spark, from one topic to another, exactly once, that dies at given
+steps: `exactly_once_spark.py JSON`.
 
-`spec`: client, source, topic, checkpoint, batch_rows (None: all that is there), deaths. The sink is
-the product's with two differences: its processes look after each step whether they are to die
-there, and the driver ends transactions one by one.
+`spec`: client, source, topic, checkpoint, batch_rows (None: all rows), deaths. The sink is
+Fairlead's with two differences: its processes look after each step whether they are to die there,
+and the driver ends transactions one by one.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A short program of a user's, once for each client: `python fresh.py JSON`. Run as a file and not
-as a module of ours.
+"""A short program as users write it, once for each client: `python fresh.py JSON`. Run as a file,
+so that nothing of Fairlead is loaded before.
 
-Nothing is imported before the clock runs but the standard library's least, and nothing is prepared:
-what is measured is what a script, a notebook's cell or a test pays. JSON: {system, task,
-bootstrap_servers, topic, partitions, records, file, started_s}, the last the time of
-`time.monotonic` right before the process was made. Prints one line of JSON: {counted, import_s,
-client_s, done_s, rss_mb}, seconds since then, and `…_cpu_s`, CPU seconds until then; `rss_mb` is
-what is resident at the end, the client still open.
+Only a few standard modules are imported before the clock runs, and nothing is prepared: the figures
+are those of a script, a notebook's cell or a test. JSON: {system, task, bootstrap_servers, topic,
+partitions, records, file, started_s}, the last the time of `time.monotonic` right before the
+process was made. Prints one line of JSON: {counted, import_s, client_s, done_s, rss_mb}, seconds
+since then, and `…_cpu_s`, CPU seconds until then; `rss_mb` is what is resident at the end, the
+client still open.
 
 Tasks: `idle` makes a producer and waits until it knows the topic; `send` sends so many records of
 100 bytes, as a table those of `file`, an Arrow file, and waits until all are acknowledged; `read`

@@ -2,8 +2,8 @@
 `Task`; prints one line of JSON.
 
 Garbage that the imports left is collected and set aside before the load starts; the collector then
-runs as in any program. `lab.pacing` defines a record's latency. `requests` is null where a client
-does not tell.
+runs as in any program. `lab.pacing` defines a record's latency. `requests` is null if a client does
+not report its requests.
 """
 
 from __future__ import annotations

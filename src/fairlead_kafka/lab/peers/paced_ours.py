@@ -1,4 +1,4 @@
-"""Our own producer under a paced load, record by record with a delivery callback each."""
+"""Fairlead's producer under a paced load, record by record with a delivery callback each."""
 
 from __future__ import annotations
 

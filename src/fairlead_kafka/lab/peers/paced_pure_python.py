@@ -1,5 +1,4 @@
-"""kafka-python and aiokafka under a paced load; neither tells its requests in a way that
-compares."""
+"""kafka-python and aiokafka under a paced load; neither reports requests in a comparable way."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Runs one client as hard as it goes while a broker fails: `python -m
+"""Runs one client as fast as it can while a broker fails: `python -m
 fairlead_kafka.lab.peers.pressed JSON`, JSON being a `Task`.
 
 One thread of the application submits records as fast as the client takes them (or at a rate),
-whatever becomes of them. A second thread only watches the clock: warm-up, baseline, then it prints
+whatever their outcomes. A second thread only watches the clock: warm-up, baseline, then it prints
 `fault` (the parent process breaks a broker now), a pause, the time under the fault; then it prints
 a line of JSON and ends the process, blocked or not. A record counts for the phase in which its
 acknowledgement comes; its latency runs from its timestamp, to a millisecond.

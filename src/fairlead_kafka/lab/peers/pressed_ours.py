@@ -1,6 +1,5 @@
-"""Our own producer, pressed: `send` with a delivery callback each; a record that is refused because
-there is no memory is given up.
-"""
+"""Fairlead's producer, pressed: `send` with a delivery callback for each record; a record that is
+refused because there is no memory is dropped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """kafka-python and aiokafka, pressed: `send` for one record after another, each with a callback;
-both may make the caller wait."""
+both may block the caller."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Reads a topic from its beginning, once for each client: `python reading.py JSON`. Run as a file:
-nothing of ours is loaded before.
+"""Reads a topic from its beginning, once for each client: `python reading.py JSON`. Run as a file,
+so that nothing of Fairlead is loaded before.
 
-A program of a user's that reads: it imports its client, assigns all partitions (or joins a group),
-and polls until every record has come. That is `cold`. Then it goes on, from the beginning again and
-again, until it has read for `warm_after_s`; the `warm_s` after that are warm.
+It reads as a user's program does: it imports its client, assigns all partitions (or joins a group),
+and polls until every record has come. That is `cold`. Then it continues, from the beginning again
+and again, until it has read for `warm_after_s`; the `warm_s` after that are warm.
 
 JSON: {system, bootstrap_servers, secured, topic, partitions, records, group, isolation,
 warm_after_s, warm_s, started_s}, the last the time of `time.monotonic` right before the process was
 made. Prints one line of JSON: {cold_s, first_100000_s} since then, {reading_s, cold_cpu_s} of the
-cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, what is resident
-at the end.
+cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, the resident
+memory at the end.
 """
 
 from __future__ import annotations

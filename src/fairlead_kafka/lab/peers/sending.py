@@ -1,5 +1,5 @@
-"""Sends records to a topic, once for each client: `python sending.py JSON`. Run as a file: nothing
-of ours is loaded before.
+"""Sends records to a topic, once for each client: `python sending.py JSON`. Run as a file, so that
+nothing of Fairlead is loaded before.
 
 It imports its client, submits records as fast as it can, and waits until all are acknowledged. That
 is `cold`; the first 100,000 are waited for by themselves. Then it goes on until `warm_after_s` are

@@ -1,7 +1,7 @@
 """Milliseconds from `send` until `poll` gives the record, producer and consumer in one program:
 `python sent_to_polled.py JSON`.
 
-Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100
+Run as a file, so that nothing of Fairlead is loaded before. The program sends `RATE` records of 100
 bytes a second, one by one, with `linger.ms=0` and its clients' defaults otherwise, and polls them
 from all partitions; a record carries the time at which it was passed to `send`. The first second is
 not counted. JSON: {system, bootstrap_servers, topic, partitions, seconds}. Prints one line of JSON:

@@ -1,10 +1,10 @@
 """One client of a soak, in a process of its own: `python -m fairlead_kafka.lab.peers.soak JSON`,
 JSON being an `Errand`.
 
-Each line on standard input is answered by a line of JSON on standard output: what was done since
-the last one (`Ledger.report`). When standard input ends the client finishes what is under way,
-checks what is its to check, and says all of it in a last line. What a client keeps is bounded,
-however long it runs.
+Each line on standard input is answered by a line of JSON on standard output: its work since the
+last one (`Ledger.report`). When standard input ends the client finishes its requests, makes its
+checks, and prints all results as a last line. The memory of a client is bounded, however long it
+runs.
 """
 
 from __future__ import annotations

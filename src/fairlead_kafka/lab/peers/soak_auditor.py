@@ -1,8 +1,7 @@
 """The client of a soak that reads everything: once as it is written, before retention takes it, and
-in the end all that is left.
+at the end all records that are left.
 
-Within a partition the numbers of a producer rise: one that does not was there before, or is out of
-order.
+Within a partition the numbers of a producer rise: a smaller one is a duplicate, or out of order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The clients of a soak that come and go: members of groups, groups, and topics that are created,
-used and deleted."""
+"""The clients of a soak that create, use and delete groups and topics, and members that join and
+leave."""
 
 from __future__ import annotations
 

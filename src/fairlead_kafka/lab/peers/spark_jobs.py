@@ -3,8 +3,8 @@
 
 Then a line of JSON for each job on standard input, `{"job": NAME, ...}` with the arguments of that
 function of `Jobs`, and a line of JSON for each answer on standard output: `{"seconds": ...}`, or
-`{"failed": why}`. Spark's own connector runs in an environment where nothing of ours is installed,
-so this file takes from it the session alone, and only where the system is ours.
+`{"failed": why}`. Spark's own connector runs in an environment where Fairlead is not installed, so
+this file imports only its session, and only if the system is Fairlead.
 """
 
 from __future__ import annotations

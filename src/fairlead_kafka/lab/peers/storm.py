@@ -1,9 +1,9 @@
 """Produces numbered records until it is told to stop: `python -m fairlead_kafka.lab.peers.storm
 JSON`, JSON being an `Errand`.
 
-Stops when its standard input ends, waits for what is under way, and prints for each record that was
-acknowledged a line with its number and when that was, in ms since 1970. Lines that begin with
-`failed` say what was given up, and why.
+It stops when its standard input ends, waits for records under way, and prints for each record that
+was acknowledged a line with its number and the time of the acknowledgement, in ms since 1970. Lines
+that begin with `failed` name records that failed, with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each client's TLS configs, for programs that are measured; they can go through JSON."""
+"""Each client's TLS configs, for measured programs; values can be written as JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Two systems' answers, field by field: what must differ is made alike first, and what still
-differs is looked up in the data file."""
+"""Compares two systems' answers field by field: values that each system chooses are replaced first,
+and remaining differences are looked up in `differences.toml`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Groups of the consumer protocol (KIP-848): members that join, share, fall behind, are fenced and
-leave; static ones, expressions, and groups that change their protocol while they live."""
+leave; static ones, expressions, and groups that change their protocol while they have members."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Users of the secured transcript, each with things of its own and with one set of rights on them.
+"""Users of the secured transcript, each with topics, groups and transactional ids of its own and
+one set of rights on them.
 
-Every user has topics, groups and transactional ids that are named after it, so that what one of
-them does is never seen by the next.
+Every user has topics, groups and transactional ids that are named after it, so that the actions of
+one do not affect another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Topics page by page, what has configs, the quorum, log directories and delegation tokens."""
+"""Topics page by page, resources with configs, the quorum, log directories and delegation
+tokens."""
 
 from __future__ import annotations
 

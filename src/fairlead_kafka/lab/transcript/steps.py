@@ -1,4 +1,4 @@
-"""Steps of a transcript, and what was seen on the way."""
+"""Steps of a transcript, and the ids, members and producers seen in answers."""
 
 from __future__ import annotations
 

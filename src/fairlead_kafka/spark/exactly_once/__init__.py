@@ -1,18 +1,16 @@
 """Exactly-once writes: a transaction for each task, one decision for all of them, in a log that
 only one driver can write.
 
-Theory of operation ------------------- Kafka commits one transaction atomically, not several, and a
-batch needs several: tasks write at the same time, one that fails must leave no row behind, and
-sequence numbers are counted by partition and producer. So the batch is committed as any set of
-transactions is, by two phases, with the decision in a log (`docs/concepts/exactly-once.md` argues
-it, and why not otherwise).
+Theory of operation. Kafka commits one transaction atomically, not several, and a batch needs
+several: tasks write at the same time, one that fails must leave no row behind, and sequence numbers
+are counted by partition and producer. So the batch is committed as any set of transactions is, by
+two phases, with the decision in a log (`docs/concepts/exactly-once.md` has the reasons).
 
     driver    `check_ready`, before the tasks: a write that could not be committed is refused while
               no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses,
               leaves it open, returns (transactional id, producer id, epoch) to the driver. An
-              attempt that fails aborts its transaction; one that loses or dies leaves it open, and
-              nobody commits it
+              attempt that fails aborts its transaction; one that loses or dies leaves it open, and it is never committed
     driver    `Committer.commit`: 1 fence older drivers and read the last decision; 2 check that
               every transaction is open and has time left; 3 write the decision: the lists of
               transactions to commit and to abort; 4 commit and abort them; 5 note that this is
@@ -35,6 +33,6 @@ An end that is repeated is answered as done. By the first protocol (KIP-98) EndT
 as it is; by the second (KIP-890, transaction.version=2) it raises it, and the epoch before is known
 as that of the transaction that ended.
 
-Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives
+Nothing here imports Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives
 `task` and `driver` in processes of its own, and kills them at each `TaskStep` and `Step`.
 """

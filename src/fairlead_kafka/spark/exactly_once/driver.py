@@ -1,5 +1,5 @@
-"""The driver's side: the steps from tasks that have ended to a batch that is committed, or back.
-See the theory of operation above."""
+"""The driver's side of exactly-once writes: commits or aborts a batch once its tasks have ended.
+`fairlead_kafka.spark.exactly_once` explains the steps."""
 
 from __future__ import annotations
 

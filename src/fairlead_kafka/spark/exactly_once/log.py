@@ -1,13 +1,13 @@
 """The commit log: a compacted topic that keeps the last decision about each query, and lets one
 driver of a query write at a time.
 
-`take_over` asks for the producer id of the driver's transactional id, which ends a transaction that
-an older driver has under way, one way or the other, and shuts that driver out. What is in the log
-then is all there will be until this driver writes. A decision is written in a transaction, so
-either it counts, for everybody, or it was never made.
+`take_over` asks for the producer id of the driver's transactional id, which commits or aborts an
+older driver's open transaction, and fences that driver. No other driver can write to the log after
+that. A decision is written in a transaction, so it is either committed, for all readers, or was
+never made.
 
-All names share partition 0. Another one of them could break by its number: a topic may grow, and a
-name would then be looked for where it never was.
+All queries share partition 0. A partition by the hash of the name would change when the topic gets
+more partitions, and old decisions would not be found.
 """
 
 from __future__ import annotations

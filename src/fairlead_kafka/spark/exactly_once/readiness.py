@@ -1,8 +1,8 @@
-"""Checks before a task writes a row: whether what the tasks will write can be committed at all.
+"""Checks before a task writes a row: whether the batch can be committed at all.
 
-Asked on the driver. A task leaves its transaction open, and while one is open readers of committed
-data wait; so a commit that is bound to fail costs them minutes, and is to fail before the first
-row. Rights to write to the log show only when a decision is written.
+They run on the driver. A task leaves its transaction open, and while one is open read_committed
+readers wait; so a write that cannot be committed would delay them for minutes, and should fail
+before the first row. A missing right to write to the log is only found when a decision is written.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A task's side: write all rows in a transaction of its own, leave it open, and tell the driver its
-name.
+"""A task's side: it writes all rows in a transaction of its own, leaves it open, and returns its
+ids to the driver.
 
-Names. A transaction must not be touched by anybody but the driver once its task has ended, and any
-process that calls InitProducerId with its transactional id aborts it. So no two processes ever
-share an id: each Python worker makes up its own. A name for each task would do too, and brokers
-would have to remember them all for a week (`transactional.id.expiration.ms`), so a worker uses an
-id again, under two conditions: for a later batch than before, which Spark begins only when the one
-before is committed; and when the coordinator says that the last transaction has ended.
+Names. Only the driver may end a transaction once its task has ended, and any process that calls
+InitProducerId with its transactional id aborts it. So no two processes ever share an id: each
+Python worker makes up its own. A name for each task would do too, and brokers would have to
+remember them all for a week (`transactional.id.expiration.ms`), so a worker uses an id again, under
+two conditions: for a later batch than before, which Spark begins only when the one before is
+committed; and when the coordinator says that the last transaction has ended.
 """
 
 from __future__ import annotations

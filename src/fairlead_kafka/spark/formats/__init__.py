@@ -1,11 +1,11 @@
-"""Formats: what keys and values are, and which columns a read gives.
+"""Formats of keys and values, and the columns of a read.
 
-Theory of operation. Two halves, as everything in `spark`: planning and work.
+Theory of operation. There are two halves, as everywhere in `spark`: planning and work.
 
 **Planning** (`layout`). The options become a `Layout`: the columns asked for, and a `FieldFormat`
-each for keys and values. All that can be wrong is found then: a schema that cannot be read (`ddl`
+each for keys and values. All errors of options are found then: a schema that cannot be read (`ddl`
 for json, `avro_types` for avro), a type that the format cannot give, an option that has no meaning.
-What only a Schema Registry knows is asked once (`Layout.resolved`, `registry`) and travels to the
+Schemas are read once from a Schema Registry (`Layout.resolved`, `registry`) and sent to the
 executors with the layout, so that all tasks of a read have one reader's schema.
 
 **Work** (`decoding`). Only `Layout.record_columns` are asked of the consumer, which decodes no
@@ -15,8 +15,8 @@ the rows that do not parse with a reason. **Garbage
 never fails a task**: a value that does not parse is null, and its bytes and the reason are in the
 column `rescued`. A row parses whole or not at all: no field is made null because it does not fit.
 
-What a value means does not depend on the way it was read, nor on its neighbours (property tests
-hold the ways against each other).
+A value's result depends neither on the way it was read nor on its neighbours (property tests
+compare the ways).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Spark's types from text, without a JVM: what `valueSchema` may say for json, as DDL or as Spark's
-own JSON of a schema.
+"""Spark's types from text, without a JVM: the values of `valueSchema` for json, as DDL or as
+Spark's own JSON of a schema.
 
 PySpark has its DDL read by the JVM, which the process that plans a Python source does not have. The
 grammar is that of Spark's `singleTableSchema` and `dataType` rules, as far as types go that a JSON

@@ -1,5 +1,5 @@
-"""Tables of records to tables in the layout that was asked for: formats applied, what does not
-parse kept beside."""
+"""Conversion of tables of records to the layout of a read: keys and values are decoded, and those
+that do not parse are kept with the reason."""
 
 from __future__ import annotations
 

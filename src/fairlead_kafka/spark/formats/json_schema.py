@@ -1,4 +1,4 @@
-"""Which of Spark's types JSON can be read into, and by way of which Arrow types."""
+"""Spark's types that JSON can be read into, with the Arrow types in between."""
 
 from __future__ import annotations
 

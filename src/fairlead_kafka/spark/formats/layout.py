@@ -1,5 +1,5 @@
-"""Which columns a read gives and what becomes of keys and values: the options of the formats,
-checked as soon as a read is planned."""
+"""The layout of a read: its columns and the formats of keys and values, from options that are
+checked when the read is planned."""
 
 from __future__ import annotations
 

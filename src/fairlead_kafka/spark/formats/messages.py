@@ -1,5 +1,5 @@
-"""Messages of Protobuf that options name, as they travel to executors: by name, with the files that
-describe them."""
+"""Protobuf messages that options name, in the form sent to executors: a name, with the files that
+describe the message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of a write: what becomes of the columns key and value."""
+"""Formats of a write: serialization of the columns key and value."""
 
 from __future__ import annotations
 

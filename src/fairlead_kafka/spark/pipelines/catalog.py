@@ -2,8 +2,8 @@
 
 Spark's own catalog is in memory: a second run finds the folders of the first one's tables, but not
 the tables, and fails with LOCATION_ALREADY_EXISTS. So a local run keeps its catalog (Hive's, in an
-embedded Derby) and its tables beside its checkpoints. What a specification says itself goes over
-this, and a server that is there already has a catalog of its own.
+embedded Derby) and its tables beside its checkpoints. Settings of the specification take
+precedence, and an existing server has a catalog of its own.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Checking a project without starting Spark: its specification, its files, how they hang together,
-and the cluster they talk to."""
+"""Checking a project without starting Spark: its specification, its files, the flows between its
+datasets, and the topics of its cluster."""
 
 from __future__ import annotations
 

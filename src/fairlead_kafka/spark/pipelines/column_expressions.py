@@ -1,5 +1,5 @@
-"""Columns in Python: which an expression refers to, and what its result is called and of what
-type."""
+"""Column expressions in Python: the columns that an expression refers to, and the name and type of
+its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions of a project, as far as its text tells: datasets, sinks, flows, what they read."""
+"""Definitions of a project, as found in its text: datasets, sinks, flows, and their sources."""
 
 from __future__ import annotations
 

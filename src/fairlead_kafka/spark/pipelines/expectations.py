@@ -1,8 +1,8 @@
-"""Expectations of rows: what meets them goes on, what does not goes to quarantine, and both are
+"""Expectations of rows: rows that meet them pass, others are put into quarantine, and both are
 counted.
 
-Spark Declarative Pipelines has no `expect`. This is one, made of plain columns, so that it runs
-wherever the pipeline runs and executors need nothing of it.
+Spark Declarative Pipelines has no `expect`. This one is made of plain columns, so that it runs
+wherever the pipeline runs and executors need no package.
 """
 
 from __future__ import annotations

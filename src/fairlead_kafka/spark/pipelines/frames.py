@@ -1,9 +1,9 @@
-"""DataFrames told from their program: which columns a step refers to and leaves, and whether rows
-stream.
+"""DataFrames inferred from their program: the columns that a step refers to and keeps, and whether
+rows stream.
 
-`Body` goes through one function of a project as Spark would, and notes what Spark would stumble
-over. Whatever it does not understand makes columns unknown from there on, and of what is unknown
-nothing is said.
+`Body` goes through one function of a project as Spark would, and records mistakes that Spark would
+find. After a step that it does not understand columns are unknown, and no mistakes in unknown
+columns are reported.
 """
 
 from __future__ import annotations

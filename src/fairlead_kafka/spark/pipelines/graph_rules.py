@@ -1,5 +1,5 @@
-"""Mistakes in how datasets, sinks and flows hang together: rules over the definitions, which know
-nothing of files or clusters."""
+"""Mistakes in the graph of datasets, sinks and flows: rules over the definitions, without files or
+clusters."""
 
 from __future__ import annotations
 

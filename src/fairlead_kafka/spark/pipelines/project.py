@@ -1,8 +1,8 @@
 """The project's specification, `spark-pipeline.yml`: read with the lines of its keys, so that a
 mistake has a place.
 
-The keys are those of Spark Declarative Pipelines (`pyspark.pipelines.cli.PipelineSpec`). Whatever
-is wrong is found at once, not at the first thing.
+The keys are those of Spark Declarative Pipelines (`pyspark.pipelines.cli.PipelineSpec`). All
+mistakes are found at once, not only the first.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Definitions on their way to Spark, each flow with two observations more: what it reads from
-topics, and what it writes.
+"""Registration of definitions with Spark: each flow gets two observations more, of rows read from
+topics and of rows written.
 
 Spark counts the rows of a Python source, but no bytes; observations are counted in the flow itself,
 for next to nothing, and arrive with the progress of its query.

@@ -1,4 +1,4 @@
-"""Running a project: one session, one or more runs in it, each told and counted while it goes."""
+"""Running a project: one session with one or more runs, each reported and counted while it runs."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 process's JVM.
 
 Pipelines are a part of Spark Connect. PySpark's own `remote("local")` starts a server on port 15002
-whether it is free or not, and lets anybody on the machine in; here the system chooses the port, the
-server listens on the loopback alone, and has a token.
+whether it is free or not, and accepts any user of the machine; here the system chooses the port,
+the server listens on the loopback alone, and has a token.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Reading of a project's definitions from its files: Python by its syntax tree, SQL by its words;
-nothing is run."""
+"""Reading of a project's definitions from its files: Python by its syntax tree, SQL by its tokens;
+no code is run."""
 
 from __future__ import annotations
 

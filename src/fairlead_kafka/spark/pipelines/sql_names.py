@@ -1,7 +1,7 @@
-"""The columns and tables that a piece of Spark SQL names, told from its words alone.
+"""The columns and tables that a piece of Spark SQL names, found from its tokens.
 
-This is no parser. What it does not understand (nested queries, lambdas, struct fields) it says
-nothing about: a check with false alarms is switched off.
+This is not a parser. It returns no names from parts that it does not understand (nested queries,
+lambdas, struct fields), because checks with false alarms are switched off.
 """
 
 from __future__ import annotations

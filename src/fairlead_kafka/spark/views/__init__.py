@@ -10,8 +10,8 @@
 - `topics` (`topics.TopicsReader`): a row per partition with leader, replicas, offsets, bytes on
   disk and the configs of its topic.
 
-The last two are questions to the cluster that one task asks when the query runs. A view's schema is
-fixed: `VIEWS` has it.
+The rows of the last two are requested from the cluster by one task when the query runs. A view's
+schema is fixed: `VIEWS` has it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A reader whose rows are one question to the cluster, asked by one task when the query runs."""
+"""A reader whose rows come from one request to the cluster, sent by one task when the query
+runs."""
 
 from __future__ import annotations
 

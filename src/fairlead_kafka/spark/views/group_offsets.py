@@ -1,4 +1,4 @@
-"""The view `offsets`: how far each group is in each partition, and how far behind."""
+"""The view `offsets`: the committed offset and the lag of each group in each partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view `topics`: a row per partition, with who holds it, how much, and the configs of its
+"""The view `topics`: a row per partition, with its replicas, their bytes, and the configs of its
 topic."""
 
 from __future__ import annotations

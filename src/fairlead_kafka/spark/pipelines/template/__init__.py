@@ -1,4 +1,5 @@
-"""The project that `fairlead pipeline init` writes: an access log, parsed, judged and summed up.
+"""The project that `fairlead pipeline init` writes: an access log, parsed, checked against
+expectations and summed up.
 
 Its files lie beside this one and are copied as they are, but for what is in double braces. Those in
 Python end in `.txt` here, for they are programs of a pipeline, which gives them `spark`.
