@@ -106,7 +106,7 @@ class SaltedPassword(NamedTuple):
 
     @property
     def mechanism(self) -> ScramMechanism:
-        """The mechanism of `info`."""
+        """The SCRAM mechanism, as in `info`."""
         return self.info.mechanism
 
 

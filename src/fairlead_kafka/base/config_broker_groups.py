@@ -111,7 +111,7 @@ CONSUMER_GROUP_KEYS = (
         unlisted=True,
     ),
 )
-"""A broker's keys."""
+"""Configs of a broker about groups of the consumer protocol."""
 
 GROUP_KEYS = (
     _of_group(

@@ -222,7 +222,7 @@ SHARE_BROKER_KEYS = (
         at_least(1),
     ),
 )
-"""A broker's keys."""
+"""Configs of a broker about share groups."""
 
 
 def _of_group(name: str, default: int, doc: str, check: Validator) -> ConfigKey:

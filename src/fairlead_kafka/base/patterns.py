@@ -129,8 +129,8 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT)
 def compile_pattern(text: str) -> Pattern:
-    """Compile an expression of RE2's syntax. PatternError if it is none, or has what is not
-    served."""
+    """Compile an expression of RE2's syntax. PatternError if it is invalid, or uses a feature that
+    is not supported."""
     return _Parser(text).pattern()
 
 

@@ -178,7 +178,7 @@ class FetchSession:
             holds(f"{what}: news of {deaf} would not be heard", not deaf)
 
     def watches(self, partition: Partition) -> bool:
-        """True if the session is to hear of `partition`."""
+        """True if the session is to be informed of changes of `partition`."""
         return partition in self._watching
 
     def _forget(self, key: Hashable) -> None:

@@ -158,8 +158,8 @@ def append_marker(
     """End a transaction in a partition led here; done(error code) once the marker is replicated (0)
     or refused, as in `append_internal`.
 
-    The group coordinator hears of the end of transactions in the partitions of committed offsets
-    before `done` is called.
+    The group coordinator is informed of the end of transactions in the partitions of committed
+    offsets before `done` is called.
     """
     partition = broker.log_of(of.topic, of.partition)
     if isinstance(partition, int):

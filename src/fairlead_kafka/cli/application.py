@@ -189,7 +189,7 @@ def _settings_options(
     )
 
     def carrier(command_config: str | None = config, profile: str | None = profile) -> None:
-        """Do nothing: only this command's options are of use."""
+        """Do nothing; only this function's options are used."""
 
     app = typer.Typer(add_completion=False)
     app.command()(carrier)

@@ -43,9 +43,9 @@ class Shown(NamedTuple):
     """A key or value as it is shown: the bytes printed in a plain line, and the value for JSON."""
 
     plain: bytes
-    """In lines and formats."""
+    """The text in lines and kcat formats."""
     value: object
-    """In JSON."""
+    """The value in JSON."""
 
 
 Convert = Callable[[object, SerializationContext], object]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.client import Consumer, Record
 
 POLL_S = 0.2
-"""How long one poll waits; Ctrl-C is heard in between."""
+"""Time that one poll waits, s; Ctrl-C takes effect in between."""
 
 
 class Isolation(StrEnum):

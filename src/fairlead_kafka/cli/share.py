@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.client import Admin, ShareRecord
 
 POLL_S = 0.2
-"""How long one poll waits; Ctrl-C is heard in between."""
+"""Time that one poll waits, s; Ctrl-C takes effect in between."""
 LONG_WAIT_S = 10.0
 """Seconds without a record after which the user is told if no partition was assigned: longer than
 two heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""

@@ -142,7 +142,7 @@ def abort(
 ) -> None:
     """Abort a transaction, by its id or where it hangs.
 
-    Its producer is fenced; one that lives hears of that when it next does something.
+    Its producer is fenced; one that still runs gets an error with its next request.
     """
     if (transactional_id is None) == (topic is None) or (topic is None) != (start_offset is None):
         raise UsageError("say which: a transactional id, or --topic TOPIC:0 with --start-offset")

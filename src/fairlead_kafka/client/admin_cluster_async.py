@@ -56,8 +56,8 @@ class AsyncClusterAdmin(Awaiting):
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Partitions that are on the move, of all or of these: where they are, and which replicas
-        come and go."""
+        """Partitions that are on the move, of all or of these: their replicas, and those that are
+        being added and removed."""
         return await self._run(self._calls.cluster.list_partition_reassignments(partitions, timeout_s))
 
     async def alter_replica_log_dirs(

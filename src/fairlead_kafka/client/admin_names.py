@@ -91,4 +91,4 @@ COUNTERPARTS: dict[str, Counterpart] = {
     "unregisterMetricFromSubscription": Counterpart("", note=_METRICS),
     "updateFeatures": Counterpart("update_features", _NEXT),
 }
-"""Java's method → ours."""
+"""Java's method → Fairlead's method."""

@@ -39,7 +39,7 @@ class Asking:
         self.submit = host.submit
         self.now_ns = host.now_ns
         self.polls = PollRecorder(sampling_of(settings), host.now_ns)
-        """Counts what polls return."""
+        """Counters of polls and the records that they return."""
 
     def check(self) -> None:
         """Raise UsageError if the client is closed."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tables(Protocol):
-    """Polls of tables (`consumer_reading.ConsumerReading`)."""
+    """The part of a consumer that polls tables (`consumer_reading.ConsumerReading`)."""
 
     def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """The names of a table's columns, checked; `columns` None: all there are."""
@@ -35,7 +35,7 @@ class Tables(Protocol):
 
 
 class Locating(Protocol):
-    """Positions (`consumer_positions.ConsumerPositions`)."""
+    """The part of a consumer that has positions (`consumer_positions.ConsumerPositions`)."""
 
     def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
         """Offset of the next record that a poll returns."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Seeking(Protocol):
-    """Moves positions (`consumer_positions.ConsumerPositions`)."""
+    """The part of a consumer that seeks (`consumer_positions.ConsumerPositions`)."""
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
         """Move positions of partitions: reading goes on at these offsets."""

@@ -36,9 +36,9 @@ class Producer:
     warns. A callback must not wait on the producer that calls it: UsageError.
 
     `acks` says what "delivered" promises. all: every replica in sync has the record; it is not lost
-    while one of them lives. 1: the leader has it; lost if the leader dies before others have copied
-    it. 0: it was written to the socket; nobody knows more, offsets are -1, and no error of a broker
-    is ever reported.
+    while one of them survives. 1: the leader has it; lost if the leader dies before others have
+    copied it. 0: it was written to the socket; nobody knows more, offsets are -1, and no error of a
+    broker is ever reported.
     """
 
     def __init__(self, config: Mapping[str, object], *, opener: Opener = open_host) -> None:

@@ -120,7 +120,7 @@ class AsyncShareConsumer:
 
     async def commit_async(self) -> None:
         """Send acknowledgements as `commit`, without waiting; the acknowledgement commit callback
-        hears of the outcome."""
+        is called with the outcome."""
         await self._run(self._calls.commit_async())
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCommitCallback | None) -> None:

@@ -70,7 +70,7 @@ class Trigger(Enum):
     LOGIN = "login"
     AUTHENTICATED = "authenticated"
     LOST = "lost"
-    """The peer went away, or the connection could not be made."""
+    """The peer closed the connection, or it could not be made."""
     EXPIRED = "expired"
     """Set-up or a request took too long."""
     BROKEN = "broken"
@@ -98,7 +98,8 @@ TRANSITIONS: dict[tuple[State, Trigger], State] = {
         if (state, end) != (State.CONNECTING, Trigger.BROKEN)
     },
 }
-"""The whole life of a connection; a pair that is not here is a defect of this client."""
+"""All transitions between states of a connection; a pair that is not here is a defect of this
+client."""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +113,7 @@ class InFlight:
     timeout_ns: int
     deadline_ns: int
     sent_ns: int = 0
-    """When it was written."""
+    """Monotonic time when the request was written, ns."""
 
 
 @dataclass(slots=True, eq=False)

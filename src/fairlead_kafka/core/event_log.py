@@ -250,7 +250,7 @@ EVENTS = (
     PRODUCER_FENCED,
     PRODUCER_FAILED,
 )
-"""Every event there is."""
+"""Table of all events that are logged."""
 
 _LOGGERS = {event.logger: GuardedLogger(event.logger) for event in EVENTS}
 for _name, _logger in _LOGGERS.items():

@@ -75,7 +75,7 @@ class Logins:
         message: RequestMessage[R],
         heard: Callable[[R], bytes | None],
     ) -> None:
-        """Send a request of the log-in. `heard` makes of the answer the broker's challenge, or
+        """Send a request of the log-in. `heard` gets the broker's challenge from the answer, or
         None, which goes to the host."""
 
         def answered(response: R | None, _error: Exception | None) -> None:

@@ -86,7 +86,7 @@ class Metadata:
         self.controller_id = NO_CONTROLLER
         self.nodes: dict[int, Node] = {}
         self.version = 0
-        """Grows with each change."""
+        """Number that grows with each change of the metadata."""
         self.asked = 0
         """Requests for metadata so far."""
         self.last_error: Exception | None = None

@@ -133,9 +133,10 @@ class Peers:
         """A peer to send to, or to connect to first (`connectable`); None: wait for a connection,
         an answer or a back-off.
 
-        As Kafka's `NetworkClient.leastLoadedNode`: the ready one with the fewest requests in
-        flight, else none while one is connecting, else the one tried longest ago. Bootstrap servers
-        that are not brokers we know come in once none of those can be tried (KIP-899).
+        Source: Kafka's `NetworkClient.leastLoadedNode`. The choice: the ready one with the fewest
+        requests in flight, else none while one is connecting, else the one tried longest ago.
+        Bootstrap servers that are not brokers we know come in once none of those can be tried
+        (KIP-899).
         """
         best: Peer | None = None
         best_load = max_in_flight

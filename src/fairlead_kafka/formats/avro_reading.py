@@ -65,7 +65,7 @@ class Slots:
         self.present = np.zeros(plan.valid * self.rows, np.bool_)
 
     def slot(self, number: int) -> Int64:
-        """A column of numbers."""
+        """Get a column of numbers by its slot."""
         return self.values[number * self.rows : (number + 1) * self.rows]
 
     def valid(self, number: int | None) -> Bools | None:

@@ -45,7 +45,7 @@ Check = Callable[[object], None]
 
 class JsonSchemaSerializer:
     """Writes dictionaries as JSON that a schema allows, in Confluent's wire format; in tables,
-    columns of structs. As confluent-kafka's JSONSerializer."""
+    columns of structs. It is compatible with confluent-kafka's JSONSerializer."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class JsonSchemaSerializer:
         self._json = JsonSerializer()
 
     def __call__(self, value: object, context: SerializationContext) -> bytes | None:
-        """The message. ValueError for what the schema does not allow, RegistryFailed if the
-        registry does not answer; None stays null."""
+        """The bytes of a message with `value` as JSON. ValueError for a value that the schema does
+        not allow, RegistryFailed if the registry does not answer; None stays null."""
         if value is None:
             return None
         if self._to_dict is not None:
@@ -101,8 +101,8 @@ class JsonSchemaSerializer:
 
 
 class JsonSchemaDeserializer:
-    """Reads JSON in Confluent's wire format as dictionaries; in tables, as columns of a type. As
-    confluent-kafka's JSONDeserializer."""
+    """Reads JSON in Confluent's wire format as dictionaries; in tables, as columns of a type. It is
+    compatible with confluent-kafka's JSONDeserializer."""
 
     def __init__(
         self,

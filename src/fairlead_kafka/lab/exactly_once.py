@@ -65,7 +65,7 @@ SOURCE, SINK = "numbers", "copies"
 SOURCE_PARTITIONS, SINK_PARTITIONS = 4, 3
 BATCH_ROWS = 120
 BATCHES_A_LIFE = 2
-"""Batches in one life at most: a life ends in its first batch or in its second."""
+"""Batches in one run at most: a run is killed in its first batch or in its second."""
 LIFE_MAX_S = 600.0
 FAILURES_MAX = 5
 READ_TIMEOUT_S = 120.0
@@ -73,7 +73,7 @@ READ_TIMEOUT_S = 120.0
 
 @dataclass
 class _Query:
-    """A query that is killed and started again, through all its lives."""
+    """A query that is killed and started again, over all its runs."""
 
     engine: str
     client: dict[str, str]
@@ -86,7 +86,7 @@ class _Query:
     killed: Counter[str] = field(default_factory=Counter)
 
     def live(self, deaths: Sequence[Death], batch_rows: int | None) -> bool:
-        """Run one life of the query, with these kills; True if it ended without being killed.
+        """Run the query once, with these kills; True if it ended without being killed.
         FairleadError if it neither ended nor reached a kill in time."""
         self.lives += 1
         spec: Spec = {
@@ -181,7 +181,7 @@ def comparison(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
 
 
 def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
-    """The kills of the query's next life: one of the driver, and before it, in every other life and
+    """The kills of the query's next run: one of the driver, and before it, in every other run and
     if more than one kill is `left`, one of a task."""
     drawn = [(DRIVER_STEPS[query.lives % len(DRIVER_STEPS)], rng.randrange(BATCHES_A_LIFE), False)]
     if left > 1 and query.lives % 2 == 0:

@@ -37,13 +37,13 @@ def assign_partitions(
 
     For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if
     that is not -1; else the hash of its key over all `partition_count`, unless the key is null or
-    `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` hear of new batches
+    `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` be called for new batches
     (`new_batch_hook`). The empty key is a key. None is answered without making an array whenever
     there is nothing to look at: no explicit partition, no custom partitioner and no keys. The
     answer may be `explicit` itself: don't write to it.
 
     Raises InvalidRecord if an explicit partition is outside -1 to `partition_count - 1`, naming the
-    record and the topic, or if `custom` answers nonsense.
+    record and the topic, or if `custom` returns other than such numbers.
     """
     if explicit is not None:
         lowest, highest = (int(explicit.min()), int(explicit.max())) if len(explicit) else (-1, -1)

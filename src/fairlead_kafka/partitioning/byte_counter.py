@@ -61,7 +61,7 @@ class ByteCounter:
         self.leave(set(range(len(self.placed_bytes))).difference(self._group_of))
 
     def leave(self, partitions: Iterable[int]) -> None:
-        """Mark partitions as away: their bytes do not count until they come back."""
+        """Mark partitions as away: their bytes do not count until `come_back` is called."""
         self._away.update(partitions)
         self._sum_groups()
 
@@ -79,21 +79,23 @@ class ByteCounter:
 
     @property
     def counted(self) -> int:
-        """Partitions that are not away."""
+        """Partitions whose bytes count: all but those that `leave` has marked as away."""
         return sum([count for _, count in self._sums.values()])
 
     @property
     def counted_bytes(self) -> int:
-        """Bytes of all partitions that are not away."""
+        """Bytes of all partitions that count, so not those that `leave` has marked as away."""
         return sum([size_bytes for size_bytes, _ in self._sums.values()])
 
     def counted_of(self, group: int) -> tuple[int, int]:
-        """Bytes, and number, of the partitions of this group that are not away."""
+        """Bytes, and number, of the partitions of this group that count (`leave` excludes
+        partitions)."""
         return self._sums.get(group, (0, 0))
 
     def average_bytes(self, group: int) -> float:
-        """Average bytes of a group's partitions that are not away. If all of the group are away,
-        the fewest bytes of any of its partitions; 0 for a group without partitions."""
+        """Average bytes of a group's partitions that count (`leave` excludes partitions). If none
+        of the group counts, the fewest bytes of any of its partitions; 0 for a group without
+        partitions."""
         size_bytes, count = self._sums.get(group, (0, 0))
         return (
             size_bytes / count
@@ -106,7 +108,8 @@ class ByteCounter:
         return partition in self._away
 
     def least_bytes(self) -> int | None:
-        """The fewest bytes of a partition that is not away; None: all are away. Looks at all."""
+        """The fewest bytes of a partition that counts (`leave` excludes partitions); None: none
+        counts. Looks at all."""
         return min(
             (size for partition, size in enumerate(self.placed_bytes) if partition not in self._away),
             default=None,

@@ -70,7 +70,7 @@ class SpanQueue:
         self.spans: deque[Span] = deque()
         self.size_bytes = 0
         self.count = 0
-        """Records that wait."""
+        """Number of records that wait."""
         self.arrived_bytes = 0
         """Bytes of all records that ever waited here."""
 

@@ -197,8 +197,8 @@ class Window:
 
 
 def _places(useful: float) -> int:
-    """The requests that a broker should be allowed, given that `useful` were of use: rounded,
-    because requests sent in one go wait for each other.
+    """The requests that a broker should be allowed, given that `useful` of them shortened the wait:
+    rounded, because requests sent in one go wait for each other.
 
     Below 1.75 it is 1, though: a broker that serves one request at a time, and is sent a second one
     at any moment of the first one's service, takes one and a half times as long for it on average,

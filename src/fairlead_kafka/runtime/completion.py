@@ -18,7 +18,7 @@ _log = GuardedLogger("fairlead_kafka.runtime")
 T = TypeVar("T")
 LISTENS_S = 1.0
 """Seconds of one wait at most: a signal that comes in the microseconds just before Python waits for
-a lock is heard when that wait ends."""
+a lock is handled when that wait ends."""
 
 
 class Completion(Generic[T]):

@@ -35,11 +35,11 @@ def keep_freed_memory(kept_bytes: int = KEPT_BYTES) -> bool:
 def give_back_freed_memory() -> bool:
     """Give freed memory of this process back to the system; True if the C library can (glibc).
 
-    By itself glibc gives back only what lies at the end of a heap. Blocks of all sizes that come
-    and go leave holes, so a process holds what its busiest minutes needed, each a little more than
-    the last. Whole pages within the holes are given back. It takes 2 ms of CPU where nothing is to
-    be given back of a heap of 30 MB, 14 where 50 MB are, without the GIL; pages that are used again
-    are zeroed by the kernel once more.
+    By itself glibc gives back only what lies at the end of a heap. Blocks of all sizes that are
+    allocated and freed leave holes, so a process holds what its busiest minutes needed, each a
+    little more than the last. Whole pages within the holes are given back. It takes 2 ms of CPU
+    where nothing is to be given back of a heap of 30 MB, 14 where 50 MB are, without the GIL; pages
+    that are used again are zeroed by the kernel once more.
     """
     try:
         trim = ctypes.CDLL(None).malloc_trim

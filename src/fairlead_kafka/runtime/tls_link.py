@@ -146,7 +146,8 @@ class _Encrypted(Link, ABC):
 
 
 class TlsLink(_Encrypted):
-    """A TLS connection that this process made. The machine hears of it after the handshake."""
+    """A TLS connection that this process made. The machine is informed of it after the
+    handshake."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
         super().__init__(loop, handle, number, host)
@@ -198,10 +199,8 @@ class TlsLink(_Encrypted):
 
 
 class AcceptedTlsLink(_Encrypted):
-    """A TLS connection that was accepted.
-
-    Its machine hears of it at once, and of the handshake's end by `Secured`.
-    """
+    """A TLS connection that was accepted. Its machine is informed of it at once, and of the
+    handshake's end by `Secured`."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, tls: ServerTls, peer: str) -> None:
         super().__init__(loop, handle, number, peer)

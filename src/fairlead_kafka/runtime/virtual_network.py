@@ -102,7 +102,7 @@ class End:
             self.taken(0)
 
     def close(self) -> None:
-        """Close the connection, as this machine asked; the other side hears of it after all bytes
+        """Close the connection, as this machine asked; the other side is informed after all bytes
         that were sent."""
         self.open = False
         self.handle.links.pop(self.number, None)
@@ -111,7 +111,7 @@ class End:
             self.link.carry(other.handle, self.network.arrive, other, other.lose, "closed by the peer")
 
     def reset(self) -> None:
-        """Break the connection: both sides hear of it now, and bytes under way are lost."""
+        """Break the connection: both sides are informed now, and bytes under way are lost."""
         if self.other is not None:
             self.other.lose("connection reset by peer")
         self.lose("connection reset by peer")

@@ -267,10 +267,8 @@ def _read(path: str, setting: str) -> bytes:
 
 
 def _stamp(paths: list[str]) -> _Stamp:
-    """Value that changes when one of these files is written again.
-
-    For a folder: when a file comes or goes.
-    """
+    """Value that changes when one of these files is written again, or a file in one of these
+    folders is created or deleted."""
     stamps = []
     for path in paths:
         with contextlib.suppress(OSError):

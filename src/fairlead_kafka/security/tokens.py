@@ -35,7 +35,8 @@ LEFT_MIN_S = 2.0
 session is renewed before it ends, and a broker takes no renewal within a second of the last
 (KIP-368)."""
 EXPIRES_MIN_S = 1_000_000_000
-"""An expiry before this (the year 2001) is not a time since 1970, but a token's life in seconds."""
+"""An expiry before this (the year 2001) is not a time since 1970, but a token's lifetime in
+seconds."""
 EXPIRES_MAX_S = 100_000_000_000
 """An expiry after this (the year 5138) is given in milliseconds."""
 TEXT_SHOWN_MAX = 200

@@ -72,7 +72,7 @@ class ClusterFaults(Faults):
         cluster.may_lose_power = self.may_lose_power
 
     def broker_handles(self) -> Sequence[Handle]:
-        """Handles of the brokers, each in its present life."""
+        """Handles of the brokers as they run now."""
         return [broker.handle for broker in self._cluster.brokers]
 
     def heal(self) -> None:

@@ -98,7 +98,7 @@ class FormerMembers:
             self._taken.append((ledger, former, claim))
 
     def violations(self) -> list[str]:
-        """Commits of former owners that a broker accepted, as texts. (A member that hung may hear
+        """Commits of former owners that a broker accepted, as texts. (A member that hung may learn
         of its assignment when that is long past; then no other owner was there.)"""
         return [
             f"group {ledger.group}: a commit for {former} was taken, though now it is {claim}"

@@ -146,7 +146,7 @@ def _final(ledger: GroupLedger, place: Place, commits: Sequence[CommitResult]) -
 
 
 def _shared(ledger: GroupLedger) -> Iterable[str]:
-    """Partitions that two members had at once, as texts. A member that hung may hear of an
+    """Partitions that two members had at once, as texts. A member that hung may learn of an
     assignment when that is long past; no commit of it is accepted then, and it does not count."""
     proofs: dict[Session, list[CommitResult]] = defaultdict(list)
     by_place: dict[Place, list[Claim]] = defaultdict(list)

@@ -125,7 +125,7 @@ class CommitResult:
 
 @dataclass
 class GroupLedger:
-    """All that the members of one group were told while a world lived."""
+    """All answers that the members of one group got in a world."""
 
     group: str
     topics: Sequence[str]

@@ -43,7 +43,7 @@ class Happening(NamedTuple):
     at_ms: float
     kind: str
     ms: float
-    """How long it lasts, or how long a process that ended stays away."""
+    """Duration of the fault, or time until a process that ended is started again, ms."""
     broker: int
     """The broker that is cut off; -1: all of them."""
     lost: bool

@@ -70,7 +70,7 @@ class ModelPartition:
     leader_epoch: int = 0
     previous_leader: int = NOWHERE
     moved_ns: int = 0
-    """Time of the last leader change; other brokers may hear of it later."""
+    """Virtual time of the last leader change, ns; other brokers may learn of it later."""
     end_offset: int = 0
     high_watermark: int = 0
     """Offset after the last acknowledged record: no leader change takes records before it back."""

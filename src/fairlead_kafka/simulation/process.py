@@ -33,8 +33,8 @@ class Call(NamedTuple):
 
 Answer: TypeAlias = "tuple[object, Exception | None]"
 Part: TypeAlias = Generator["float | Call", Answer, T]
-"""A part of a process's life, which returns a `T`. It waits for so many ms, or for a call's
-answer."""
+"""A generator that is a part of a process's application, and returns a `T`. It yields a time to
+wait, in ms, or a call, whose answer it is sent."""
 Steps: TypeAlias = Part[None]
 
 
@@ -113,7 +113,7 @@ class GroupProcess(ABC):
 
     @abstractmethod
     def _living(self) -> Steps:
-        """The application's life, from its first poll until it has left the group."""
+        """The application as a generator, from its first poll until it has left the group."""
 
     def _rest(self) -> Steps:
         """Hang for as long as the last `nap` said, if there was one."""

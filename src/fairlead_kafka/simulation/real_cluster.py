@@ -56,7 +56,7 @@ class RealBroker:
         """File effects until the power goes; 0: it does not."""
         self._outlived = 0
         self.life = 0
-        """Number of its present life; each start begins another."""
+        """Number of starts of the broker so far."""
         self.machine: SkewedBroker
         self.handle: Handle
         self._make()
@@ -216,7 +216,8 @@ class RealCluster:
         is HERE) → the one that nothing reaches; None: neither.
         """
         self._cut_links: dict[tuple[int, int], list[VirtualLink]] = {}
-        """The links of such a pair, of all its lives since it was cut."""
+        """The links of a pair of brokers that is cut, since it was cut, also of earlier starts of
+        them."""
         self._settings = BROKER_CONFIGS.parse("broker", dict(config))
         self.controller = Controller(self._settings, new_rng())
         self.server: Handle | None = self._serve() if distant else None

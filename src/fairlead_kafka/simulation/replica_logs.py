@@ -127,7 +127,7 @@ def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[st
 
 def parted(cluster: RealCluster, trimmed: Container[str]) -> list[str]:
     """Differences, as texts, between the replicas of partitions of which records are deleted, at
-    the offsets that all of them have: a replica that did not hear of a deletion before its leader
+    the offsets that all of them have: a replica that did not learn of a deletion before its leader
     died has more, as in Kafka."""
     found = []
     for topic, index, image in cluster.controller.image.partitions():

@@ -23,7 +23,7 @@ class Tenure(NamedTuple):
 
     leader_epoch: int
     life: int
-    """Number of the broker's life."""
+    """Number of the broker's start."""
     node_id: int
 
 
@@ -110,7 +110,8 @@ class GivenRecord(NamedTuple):
 
 @dataclass
 class ShareLedger:
-    """All that the brokers and members of one share group did and were told while a world lived."""
+    """All locks, acknowledgements and answers of the brokers and members of one share group in a
+    world."""
 
     group: str
     topics: Sequence[str]

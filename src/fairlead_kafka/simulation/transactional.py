@@ -22,7 +22,7 @@ from fairlead_kafka.simulation.workload import Completion, Sender, Sending
 T = TypeVar("T")
 Operation = Callable[[Completion[None]], object]
 Part: TypeAlias = Generator["float | Operation", "Exception | None", T]
-"""A part of a life that returns a `T`."""
+"""A generator that is a part of an application, and returns a `T`."""
 Life: TypeAlias = Part[None]
 """Yields how many ms to wait, or an operation to submit; is sent the error that it ended with."""
 CALL_TIMEOUT_MS = 700.0

@@ -49,7 +49,7 @@ class Watcher:
         self._seen: dict[tuple[str, int], list[Seen]] = {place: [] for place in self._places}
         self._position = dict.fromkeys(self._places, 0)
         self._marks: dict[tuple[str, int], tuple[object, int]] = {}
-        """High watermarks by partition, with the life of the leader that had them."""
+        """High watermarks by partition, with the start of the leader that had them."""
         self._reading: dict[tuple[str, int], object] = {}
 
     def begin(self) -> None:

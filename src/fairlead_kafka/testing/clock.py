@@ -22,10 +22,10 @@ class ClusterClock:
     rebalance time-outs of groups, time-outs of transactions, locks of share groups, expiry of
     offsets and of producer ids, quotas, idle connections, the timestamps of LogAppendTime.
 
-    Not moved: clients' own clocks, which members of groups send heartbeats by, so a member that
-    lives is missed like one that died, and joins again; the timestamps that producers give;
-    sockets; the validity of certificates and tokens. It moves forward only, and stays where it is
-    until the cluster is closed.
+    Not moved: clients' own clocks, which members of groups send heartbeats by, so a live member is
+    removed like a dead one, and joins again; the timestamps that producers give; sockets; the
+    validity of certificates and tokens. It moves forward only, and stays where it is until the
+    cluster is closed.
     """
 
     def __init__(self, host: SelectorHost) -> None:

@@ -69,8 +69,8 @@ class Runner(Protocol):
 
 @checked("__init__")
 class BrokerHandle:
-    """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start,
-    and its faults until they are healed."""
+    """One broker of a `Cluster`: its faults, and its starts and stops. It keeps its port from start
+    to start, and its faults until they are healed."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class BrokerHandle:
 
     @property
     def pid(self) -> int | None:
-        """The id of the broker's own process; None if it does not run, or lives in this process."""
+        """The id of the broker's own process; None if it does not run, or runs in this process."""
         pid: int | None = getattr(self._runner, "pid", None)
         return pid
 

@@ -104,7 +104,7 @@ class BrokerInProcess(Runner):
 
     @property
     def running(self) -> bool:
-        """True as long as the process lives."""
+        """True as long as the process runs."""
         channel = self._channel
         return channel is not None and not channel.ended()
 

@@ -26,7 +26,7 @@ from fairlead_kafka.testing.channel import Channel
 from fairlead_kafka.wire import ApiKey, prepare
 
 WATCH_S = 1.0
-"""Seconds between checks that the parent lives, if the end of its channel does not tell."""
+"""Seconds between checks that the parent still runs, in case the end of its channel is not seen."""
 QUIET_S = 0.3
 """Seconds after a fork in which no codec is made: more starts may be coming."""
 OTHERS_AFTER_S = 10.0
@@ -55,8 +55,8 @@ def main() -> None:
 
 
 def _chores() -> list[tuple[float, Callable[[], object]]]:
-    """Codecs to make, in order, each with the earliest time for it, in seconds after the nursery's
-    start; Each is short, so that a start of a broker does not wait long for it."""
+    """Codecs to compile, in order, each with its earliest time, in seconds after the nursery's
+    start. Each is short, so that it does not delay the start of a broker."""
     latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
     others = [
         partial(prepare, key, version)

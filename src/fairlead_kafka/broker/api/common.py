@@ -17,7 +17,7 @@ from fairlead_kafka.broker.services import Services
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 NO_ID = UUID(int=0)
-"""No topic id."""
+"""The UUID of zeros, by which requests and answers say that they have no topic id."""
 
 
 def reason(error: BrokerError) -> str:

@@ -419,8 +419,8 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
 
 
 def _came_early(produced: _Produced, topic: TopicImage, data: ProduceRequest.PartitionProduceData) -> None:
-    """Note a batch that came to a follower. Its producer may have heard before the broker that this
-    one is to lead; the producer's next batch must not be appended without this one."""
+    """Note a batch that came to a follower. Its producer may have learned before the broker that
+    this one is to lead; the producer's next batch must not be appended without this one."""
     replica = produced.broker.partitions.find_followed(topic, data.index)
     if isinstance(replica, int):
         return

@@ -21,8 +21,8 @@ brokers follow each other on streams of their own (`replication`).
 
 Needs READ on each topic, and of a follower CLUSTER_ACTION on the cluster:
 TOPIC_AUTHORIZATION_FAILED for each partition, whether it is there or not; an id that is not there
-is UNKNOWN_TOPIC_ID. The rights are checked again for each answer, so a session hears of one that is
-taken away.
+is UNKNOWN_TOPIC_ID. The rights are checked again for each answer, so a session whose right is
+revoked gets an error.
 """
 
 from __future__ import annotations

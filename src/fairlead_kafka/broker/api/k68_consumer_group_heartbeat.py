@@ -1,5 +1,5 @@
-"""ConsumerGroupHeartbeat (68): a member of the consumer protocol joins, lives, says what it reads
-and owns, and leaves (KIP-848).
+"""ConsumerGroupHeartbeat (68): a member of the consumer protocol joins, stays, sends its
+subscription and its partitions, and leaves (KIP-848).
 
 Versions 0-1. Answered when the log has what the answer rests on. Where
 `group.coordinator.rebalance.protocols` has no "consumer", or the feature `group.version` is 0,
@@ -8,7 +8,8 @@ would wait for ever without that. From version 1 on a member brings its own id a
 an expression, RE2's as far as `base.patterns` has it (INVALID_REGULAR_EXPRESSION).
 
 Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and DESCRIBE on each topic that is named
-(TOPIC_AUTHORIZATION_FAILED). An expression stands for topics that the member may DESCRIBE."""
+(TOPIC_AUTHORIZATION_FAILED). An expression stands for topics that the member may DESCRIBE.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ShareGroupHeartbeat (76): a member of a share group joins, lives, says what it reads, and leaves;
-it is told which partitions to fetch (KIP-932).
+"""ShareGroupHeartbeat (76): a member of a share group joins, stays, sends its subscription, and
+leaves; the answer has the partitions to fetch (KIP-932).
 
 Version 1. Answered when the log has what the answer rests on. New partitions are told with the
 heartbeat after the share coordinator has their state. UNSUPPORTED_VERSION where the feature

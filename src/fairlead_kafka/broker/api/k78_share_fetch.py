@@ -65,8 +65,8 @@ _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 """Acquire modes: whole batches, and never more than max_records."""
 _NO_LEADER = -1
 UNKNOWN_PARTITIONS_MAX = 1000
-"""Partitions of a session that this broker does not know. A few there are where a client has heard
-of a topic before the broker has; what is known is bounded by the cluster."""
+"""Partitions of a session that this broker does not know. A few may occur if a client learns of a
+topic before the broker does; known partitions are bounded by the cluster."""
 REFUSED_WAIT_MAX_MS = 60_000
 """Longest wait before a refused session is answered: a client that asks once a minute costs
 nothing."""

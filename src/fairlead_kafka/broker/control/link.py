@@ -87,7 +87,7 @@ TRANSITIONS: dict[tuple[LinkState, Trigger], LinkState] = {
     (LinkState.AWAY, Trigger.DETACHED): LinkState.CLOSED,
     (LinkState.CLOSED, Trigger.DETACHED): LinkState.CLOSED,
 }
-"""The whole life of a link; a pair that is not here is a defect."""
+"""All transitions between states of a link; a pair that is not here is a defect."""
 
 
 class _Waiting(NamedTuple):

@@ -25,7 +25,7 @@ _PERMISSIONS = (AclPermission.ALLOW, AclPermission.DENY)
 
 
 class Acls:
-    """Decides on ACLs."""
+    """Part of the controller: decides on creating and deleting ACLs."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -43,7 +43,7 @@ class Attendance:
         self._gone = gone
 
     def touch(self, group: Group, member: Member) -> None:
-        """Called when the member was heard of: restart its session timeout."""
+        """Called when a request of the member came: restart its session time-out."""
         self.expect(group, member, member.session_timeout_ms)
 
     def expect(self, group: Group, member: Member, timeout_ms: int) -> None:

@@ -93,7 +93,7 @@ class Member:
     new: bool = True
     """The member has not been answered a join yet, so it sends no heartbeats."""
     deadline_ns: int = 0
-    """Time when the session expires unless the member is heard of, ns."""
+    """Monotonic time when the session expires unless a request of the member comes, ns."""
     timer: Timer | None = None
 
     def update(self, request: JoinRequest) -> None:

@@ -484,7 +484,7 @@ class Rebalancer:
     # --- Time
 
     def touch(self, group: Group, member: Member) -> None:
-        """Called when the member was heard of: restart its session timeout."""
+        """Called when a request of the member came: restart its session time-out."""
         self._attendance.touch(group, member)
 
     def _pending_expired(self, group: Group, member_id: str) -> None:

@@ -111,8 +111,8 @@ class ShareSide:
     # --- Sessions
 
     def loaded(self, group: ShareGroup) -> None:
-        """Called when a group was read from the log: each member has a session's time to be heard
-        of."""
+        """Called when a group was read from the log: the session time-out of each member starts
+        again."""
         for member_id in group.members:
             self._touch(group.group_id, member_id)
         self.states.loaded(group)

@@ -156,7 +156,7 @@ class ShareStates:
             self._alter(group, places, altering, lambda _errors: None)
 
     def topic_deleted(self, topic_id: UUID) -> None:
-        """Called when a topic was deleted: the groups forget it. (The share coordinator hears of
+        """Called when a topic was deleted: the groups forget it. (The share coordinator learns of
         that by itself.)"""
         for group in self._records.loaded():
             if forgotten(group, [topic_id]):

@@ -18,9 +18,9 @@ class GroupState(Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     """All have joined; the leader's assignment is awaited."""
     STABLE = "Stable"
-    """Everyone has an assignment."""
+    """All members have an assignment."""
     DEAD = "Dead"
-    """Gone: deleted, or its coordinator moved away."""
+    """The group was deleted, or its coordinator moved to another broker."""
 
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _DEAD = GroupState

@@ -126,7 +126,8 @@ class BatchIndex:
         return self.rows[number * WIDTH + BASE]
 
     def last_offset(self, number: int) -> int:
-        """Offset of the last record of batch `number`, compacted away or not."""
+        """Offset of the last record of batch `number`, even if compaction has removed that
+        record."""
         return self.rows[number * WIDTH + LAST]
 
     def size_bytes(self, number: int) -> int:

@@ -361,7 +361,7 @@ class Partition:
         """Log start offset by `retention.ms` and `retention.bytes`; only whole batches below the
         high watermark are deleted.
 
-        As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the
+        Source: Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the
         front, as long as the oldest one is past its time, or the rest without it still has
         `retention.bytes`.
         """

@@ -1,4 +1,4 @@
-"""The files of a broker's log: their names, their sizes, and how much in each is still alive."""
+"""The files of a broker's log: their names, their sizes, and the bytes of live entries in each."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class SegmentFiles:
         return [number for share, number in shares if 0 < share < live_ratio]
 
     def stale(self, live_ratio: float, min_bytes: int) -> bool:
-        """True if the active file is `min_bytes` long at least, and less than `live_ratio` of it
-        lives."""
+        """True if the active file is `min_bytes` long at least, and less than `live_ratio` of its
+        bytes are of live entries."""
         size_bytes = self.active_size_bytes
         return size_bytes >= min_bytes and self._live_bytes.get(self.active, 0) < live_ratio * size_bytes
 

@@ -51,8 +51,8 @@ SILENCE_MIN_MS = 1_000
 """Least time, ms, that a leader may be silent beyond its wait, whatever the configs say: it may be
 busy."""
 MEET_AGAIN_MS = 10
-"""Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early
-comes again soon."""
+"""Time until a partition that was met too early is met again, ms: brokers in processes of their own
+learn of a new leader epoch some milliseconds apart."""
 
 
 class FetcherHost(DelayHost, Protocol):
@@ -120,7 +120,8 @@ class Fetcher:
         self._later: dict[Key, Followed] = {}
         """Leader and follower do not agree on these: they meet again a little later."""
         self._disagreements = 0
-        """Disagreements in a row."""
+        """Number of consecutive meetings in which leader and follower disagreed on the leader
+        epoch."""
         self._nudging = False
         self._complaint = ""
         self._round = 0
@@ -322,7 +323,7 @@ class Fetcher:
 
     def _meet_later(self, followed: Followed) -> None:
         """Have a partition meet its leader again a little later: the brokers disagree on its leader
-        or leader epoch, and one of them will soon hear of the change."""
+        or leader epoch, and one of them will soon learn of the change."""
         if not self._later:
             wait_ms = min(
                 MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"]

@@ -17,7 +17,8 @@ from fairlead_kafka.broker.replication.rules import effective_min_isr, in_time, 
 from fairlead_kafka.broker.replication.stream import Key
 
 UNKNOWN_END = -1
-"""End of a replica in sync not heard of in this leader epoch: nothing is replicated to it."""
+"""End offset of a replica in sync that is not known yet in this leader epoch: nothing counts as
+replicated to it."""
 
 Replicated = Callable[[int], None]
 """Called once with an error code: 0, the high watermark has passed."""
@@ -54,7 +55,7 @@ class Follower:
     def __init__(self, node_id: int, broker_epoch: int, feed: Stream, end: int) -> None:
         self.node_id = node_id
         self.broker_epoch = broker_epoch
-        """Epoch of the follower's broker: which of its lives it is."""
+        """Epoch of the follower's broker, which grows with each of its starts."""
         self.feed: Stream | None = feed
         """The stream it is fed by; None: that has ended."""
         self.end = end

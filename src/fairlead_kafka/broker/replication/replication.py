@@ -72,7 +72,7 @@ class Replication:
         )
 
     def stop(self) -> None:
-        """Stop leading and following. Other brokers hear of it from the controller."""
+        """Stop leading and following. Other brokers learn of it from the controller."""
         self._running = False
         self._led.clear()
         self._feeds.clear()

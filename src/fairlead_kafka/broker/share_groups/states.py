@@ -10,17 +10,17 @@ class RecordState(IntEnum):
     """Delivery state of a record; the values are those of the log of `__share_group_state`."""
 
     AVAILABLE = 0
-    """It may be delivered."""
+    """The record may be delivered."""
     ACQUIRED = 1
     """It is with a member, and locked for it until the lock is over. Never written to the log."""
     ACKNOWLEDGED = 2
-    """It was processed."""
+    """The record was processed."""
     ARCHIVED = 4
     """It will not be delivered: rejected, delivered too often, a gap, or aborted."""
 
 
 class RecordEvent(Enum):
-    """An event in the life of a record."""
+    """An event that changes the state of a record."""
 
     ACQUIRE = "acquire"
     ACCEPT = "accept"
@@ -73,7 +73,7 @@ class SharePartitionState(Enum):
     INITIALIZING = "Initializing"
     """Its state is being read from the share coordinator."""
     ACTIVE = "Active"
-    """Its records are delivered."""
+    """The records of the share partition are delivered."""
     FAILED = "Failed"
     """Its state could not be read; the next request reads it again."""
     FENCED = "Fenced"

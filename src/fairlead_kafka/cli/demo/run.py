@@ -29,7 +29,7 @@ PARTITIONS = 12
 BROKERS = 3
 ACCESS, UNKEYED, QUARANTINE, BY_HOST = "access", "access.unkeyed", "access.quarantine", "access.by-host"
 PARSED = "parsed"
-"""The pipeline's table."""
+"""Name of the pipeline's table of parsed lines."""
 SPARK_CONFIG = {
     # A pipeline this short is over before the JVM's second compiler has paid for itself; without it
     # the demo is a fifth faster.
@@ -67,7 +67,7 @@ class DemoResult:
     quarantined: int = 0
     hosts: int = 0
     by_status: list[tuple[int, int, int]] = field(default_factory=list)
-    """Status, requests, bytes."""
+    """Rows (HTTP status, requests, bytes)."""
     flows: list[JsonObject] = field(default_factory=list)
     """The counters of the pipeline's flows."""
     hops: list[tuple[str, int, int]] = field(default_factory=list)

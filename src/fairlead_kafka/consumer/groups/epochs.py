@@ -13,7 +13,7 @@ class EpochState(Enum):
     """State of a member of a KIP-848 group."""
 
     UNSUBSCRIBED = auto()
-    """It subscribes to nothing."""
+    """The member has no subscription."""
     JOINING = auto()
     """It sends heartbeats with epoch 0, until one is answered with a higher epoch."""
     RECONCILING = auto()

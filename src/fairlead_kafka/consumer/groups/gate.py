@@ -17,9 +17,9 @@ class GroupChange:
     number: int
     """Number that acknowledges it: another change may overtake it before it is seen."""
     revoked: tuple[TopicPartition, ...] = ()
-    """Partitions that go."""
+    """Partitions that are revoked."""
     added: tuple[TopicPartition, ...] = ()
-    """Partitions that come."""
+    """Partitions that are newly assigned."""
     lost: bool = False
     """The revoked partitions are gone: others may read them, and nothing can be committed."""
     complete: bool = False

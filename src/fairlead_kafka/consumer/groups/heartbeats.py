@@ -33,10 +33,10 @@ class Status(NamedTuple):
 
 
 class Heartbeats:
-    """Makes the heartbeats of one member, which has the same id as long as its consumer lives.
+    """Makes the heartbeats of one member, which has the same id until its consumer is closed.
 
     Changed fields are sent with every heartbeat until one is answered, since it is not known which
-    the coordinator heard. The partitions owned are sent whenever the member acknowledges an
+    of them the coordinator got. The partitions owned are sent whenever the member acknowledges an
     assignment, even if that changed nothing: the coordinator waits for it before it gives
     partitions to another.
     """
@@ -82,7 +82,7 @@ class Heartbeats:
         )
 
     def answered(self) -> None:
-        """Note that the coordinator heard the last heartbeat."""
+        """Called when the coordinator has answered the last heartbeat."""
         self._known = self._sending
 
     def farewell(self) -> ConsumerGroupHeartbeatRequest:

@@ -37,8 +37,8 @@ def find_topics(absent: AbsentTopics, topics: Sequence[str]) -> Steps[dict[str, 
 def topic_names(topic_ids: Sequence[UUID]) -> Steps[dict[UUID, str]]:
     """Names by id, of those of the topics that have one, after a back-off if none of them does.
 
-    A broker may not have heard yet of a topic that the coordinator assigns, and a topic may be gone
-    by now.
+    A broker may not know yet of a topic that the coordinator assigns, and a topic may be gone by
+    now.
     """
     answer = yield from ask_metadata((), topic_ids=topic_ids)
     found = {topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code}

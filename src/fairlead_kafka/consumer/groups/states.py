@@ -9,7 +9,7 @@ class MemberState(Enum):
     """State of a group's member."""
 
     OUTSIDE = auto()
-    """It subscribes to nothing."""
+    """The member has no subscription."""
     JOINING = auto()
     """JoinGroup and SyncGroup are under way, or wait for the application to poll again."""
     ADOPTING = auto()

@@ -35,11 +35,11 @@ class Delivery:
 
     chunk: ShareChunk
     offsets: Int64
-    """Ascending."""
+    """Offsets of the records, ascending."""
     types: Int8
     """A type each, GAP where there is no record, or UNDECIDED."""
     left: int
-    """How many are undecided."""
+    """Number of records without an acknowledgement."""
 
     def find(self, offset: int) -> int:
         """The row of an offset; -1 if this delivery does not have it."""

@@ -61,7 +61,7 @@ class ShareMembership:
         assert group_id is not None, "share_settings requires it"
         self.group_id = group_id
         self.member_id = make_member_id(rng)
-        """Id of the member, and of its sessions with brokers, as long as the consumer lives."""
+        """Id of the member, and of its sessions with brokers, until the consumer is closed."""
         self._rack_id: str | None = settings["client.rack"] or None
         self._silence_ns = ms_to_ns(settings["max.poll.interval.ms"])
         self._request_timeout_ns = ms_to_ns(settings["request.timeout.ms"])
@@ -80,7 +80,7 @@ class ShareMembership:
         self.assigned: dict[Place, TopicPartition] = {}
         """Partitions that are read: the part of the assignment whose topics have known names."""
         self.version = 0
-        """Grows whenever `assigned` changes."""
+        """Number that grows whenever `assigned` changes."""
         self._target: dict[UUID, tuple[int, ...]] = {}
         self._names: dict[UUID, str] = {}
         self._resolving = False

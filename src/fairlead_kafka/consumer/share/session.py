@@ -53,7 +53,7 @@ class ShareSession:
     busy: bool = False
     """A request is under way."""
     fetching: bool = False
-    """It is a fetch."""
+    """True if the request under way is a ShareFetch."""
     fetch_number: int = 0
     """Number of its last fetch, among those to all brokers."""
     over: bool = False

@@ -14,7 +14,7 @@ class ShareState(Enum):
     """State of a member of a share group."""
 
     UNSUBSCRIBED = auto()
-    """It subscribes to nothing."""
+    """The member has no subscription."""
     JOINING = auto()
     """It sends heartbeats with epoch 0, until one is answered with a higher epoch."""
     STABLE = auto()

@@ -27,8 +27,8 @@ class DeathFields(TypedDict):
 
 
 class Spec(TypedDict):
-    """One life of the query: the one argument of both engines, as JSON. `batch_rows` None: all rows
-    that are there are one batch."""
+    """One run of the query: the argument of both engines, as JSON. `batch_rows` None: all present
+    rows are one batch."""
 
     client: dict[str, str]
     source: str
@@ -43,8 +43,8 @@ class Spec(TypedDict):
 
 @dataclass(frozen=True)
 class Death:
-    """A kill at `step`, once processes have passed that step `passed` times in this life of the
-    job. A task (`alone`) kills itself; a driver stops there, to be killed."""
+    """A kill at `step`, once processes have passed that step `passed` times in this run of the job.
+    A task (`alone`) kills itself; a driver stops there, to be killed."""
 
     folder: str
     step: str

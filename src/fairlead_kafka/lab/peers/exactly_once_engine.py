@@ -41,7 +41,7 @@ task = import_module("fairlead_kafka.spark.exactly_once.task")
 
 
 class Engine:
-    """One life of a query: reads its input batch by batch, and writes each exactly once, with tasks
+    """One run of a query: reads its input batch by batch, and writes each exactly once, with tasks
     as Spark has them."""
 
     def __init__(self, spec: Spec) -> None:

@@ -29,7 +29,7 @@ class Task(NamedTuple):
 
 
 class _Leaving(BaseException):
-    """SIGTERM came."""
+    """Raised when SIGTERM came."""
 
 
 def _leave(_signal: int, _frame: object) -> None:

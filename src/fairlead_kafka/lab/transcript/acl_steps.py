@@ -92,7 +92,7 @@ def describe(
     name: str, versions: Iterable[int] = (3,), rows: int | None = None, **wanted: Unpack[_Wanted]
 ) -> Step:
     """A DescribeAcls step; `rows`: it is sent again until there are that many ACLs, since brokers
-    hear of ACLs after the controller."""
+    learn of ACLs after the controller."""
     step = ask(name, ApiKey.DESCRIBE_ACLS, versions, **filtered(**wanted))
     return step if rows is None else until_acls(step, rows)
 

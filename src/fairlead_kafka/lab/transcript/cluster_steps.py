@@ -79,7 +79,7 @@ def create(
 
 
 def appears(*names: str) -> Step:
-    """A Metadata step for topics just created, sent again until the broker has heard of them."""
+    """A Metadata step for topics just created, sent again until the broker knows them."""
     rows = [_Topic(name=name) for name in names]
     return ask(
         f"{', '.join(names)} is there",
@@ -494,4 +494,4 @@ LAST_STEPS: list[Step] = [
     alter("all brokers' taken back", "", ("log.retention.ms", _DELETE, None), kind=_BROKER),
     *_DELETE_TOPICS,
 ]
-"""Last steps of the transcript: by then every broker has heard of what the first steps changed."""
+"""Last steps of the transcript: by then every broker knows the changes of the first steps."""

@@ -149,8 +149,8 @@ TOPICS: list[Step] = [
     appears(TOPIC),
     appears(OTHER),
 ]
-"""Steps that come long before the others: a coordinator of Apache Kafka hears of topics after its
-broker does, and would bump a group's epoch once more for that."""
+"""Steps that come long before the others: a coordinator of Apache Kafka learns of topics after its
+broker does, and would raise a group's epoch once more for that."""
 
 _BAD = [
     beat("without a group", "m", 0, group=""),

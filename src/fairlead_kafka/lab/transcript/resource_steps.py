@@ -68,12 +68,12 @@ def listed(name: str, kinds: Iterable[int], versions: Iterable[int] = (1,)) -> S
 
 
 def _is_listed(answer: Message) -> bool:
-    """True if the subscription is there: a broker hears of a change after it was acknowledged."""
+    """True if the subscription is listed: a broker learns of a change after it was acknowledged."""
     return any(row.resource_name == SUBSCRIPTION for row in answer.config_resources)
 
 
 def _has_pattern(answer: Message) -> bool:
-    """True if the broker has heard of the last change to the subscription, its pattern."""
+    """True if the broker knows the last change to the subscription, its pattern."""
     return any(one.name == "match" and one.value for row in answer.results for one in row.configs)
 
 

@@ -51,7 +51,7 @@ def _as_admin(step: Step) -> Step:
 
 
 def _given() -> Iterator[Step]:
-    """Steps that give all users their rights; the broker has heard of them when it lists them."""
+    """Steps that give all users their rights; the broker knows them when it lists them."""
     acls = [_FOR_ALL, *(acl for holder in ASKED.values() for acl in holder.acls())]
     rows = [
         acl_steps.acl(

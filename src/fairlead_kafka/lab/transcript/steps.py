@@ -35,7 +35,7 @@ JUST_CHANGED = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
-"""Error codes of a broker of Apache Kafka that has not heard of its controller's last decision."""
+"""Error codes of a broker of Apache Kafka that does not know its controller's last decision yet."""
 
 
 class Kind(Enum):

@@ -32,9 +32,8 @@ def _rows(answer: Message) -> dict[int, Message]:
 def sees(
     name: str, node: int, holds: Callable[[dict[int, Message]], object], versions: Iterable[int] = (12,)
 ) -> Step:
-    """A Metadata step, sent again until the broker has heard of its controller's decision; then the
-    answer is compared.
-    """
+    """A Metadata step, sent again until the broker knows its controller's decision; then the answer
+    is compared."""
     rows = [MetadataRequest.MetadataRequestTopic(name=TOPIC)]
     step = ask(
         name, ApiKey.METADATA, versions, topics=rows, allow_auto_topic_creation=False, again_on=JUST_CHANGED
