@@ -85,7 +85,8 @@ class Module:
 
 
 def _wider(one: str, other: str) -> str:
-    """The type of a field that is `one` in some versions and `other` in others."""
+    """The type of a field that is `one` in some versions and `other` in others. ValueError if there
+    is none."""
     if one.removesuffix(" | None") != other.removesuffix(" | None"):
         raise ValueError(f"a field is {one} in one version and {other} in another")
     return max(one, other, key=len)

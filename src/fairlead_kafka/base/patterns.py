@@ -156,7 +156,7 @@ class _Parser:
         self._flags = _Flags()
 
     def pattern(self) -> Pattern:
-        """The compiled expression."""
+        """The compiled expression. PatternError if its syntax is invalid."""
         part = self._alternation()
         if self._position < len(self._text):
             raise PatternError("unexpected )")
@@ -340,7 +340,8 @@ class _Parser:
         self._position = end + 1
 
     def _flag_group(self) -> bool:
-        """Read flags up to `:` (true: a group follows) or `)` (false)."""
+        """Read flags up to `:` (true: a group follows) or `)` (false). PatternError for an unknown
+        flag."""
         on = True
         start = self._position
         names = {"i": "fold", "s": "dot_all", "m": "lines"}

@@ -174,7 +174,8 @@ def _protocols(entries: Sequence[str]) -> dict[str, str]:
 
 
 def _parsed(key: str, entries: Sequence[str]) -> list[tuple[str, str, int]]:
-    """Name, host and port of each entry."""
+    """Name, host and port of each entry. ConfigError if one is not NAME://HOST:PORT, or a name or
+    port is used twice."""
     found: dict[str, tuple[str, str, int]] = {}
     ports: set[int] = set()
     for entry in entries:

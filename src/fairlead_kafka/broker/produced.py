@@ -73,7 +73,7 @@ def _too_large(partition: Partition, size_bytes: int) -> BrokerError:
 
 def _whole_batch(partition: Partition, records: Buffer | None) -> Buffer:
     """The records, if one whole batch of magic 2 is in front (Kafka's `ByteBufferLogInputStream`,
-    `ProduceRequest.validateRecords`)."""
+    `ProduceRequest.validateRecords`). BrokerError INVALID_RECORD or CORRUPT_MESSAGE if not."""
     present_bytes = 0 if records is None else len(records)
     if records is not None and present_bytes > _MAGIC_POSITION:
         length = _LENGTH.unpack_from(records, BATCH_LENGTH)[0]

@@ -250,7 +250,8 @@ class ConsumerGroup:
         kind: str,
     ) -> Steps[Exception | None]:
         """Call a method of the listener with partitions; returns the exception that it raised, or
-        None. `kind`: the metric that its time is added to."""
+        None. `kind`: the metric that its time is added to. UsageError if the method is a coroutine
+        and the consumer blocks."""
         began_ns = self._asking.now_ns()
         try:
             result = heard(partitions)

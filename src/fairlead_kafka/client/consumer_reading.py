@@ -53,8 +53,8 @@ class ConsumerReading:
         return self._interceptors is not None or self._deserializing is not None
 
     def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
-        """Records, up to `max_records`, as soon as there are any; empty after `timeout_s`
-        seconds."""
+        """Records, up to `max_records`, as soon as there are any; empty after `timeout_s` seconds.
+        UsageError if `max_records` is less than 1."""
         limit = self._max_poll_records if max_records is None else max_records
         if limit < 1:
             raise UsageError(f"max_records is {limit}; it must be at least 1")
@@ -106,7 +106,8 @@ class ConsumerReading:
     def poll_table(
         self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
     ) -> Steps[pa.Table]:
-        """A table of fetched records, as soon as there are any; no rows if none came in time."""
+        """A table of fetched records, as soon as there are any; no rows if none came in time.
+        UsageError if `max_records` is less than 1."""
         asked = self.columns(columns)
         names = asked if self._deserializing is None else self._deserializing.fetched_columns(asked)
         if max_records is not None and max_records < 1:

@@ -18,7 +18,7 @@ JITTER = 0.2
 
 def exponential_ms(first_ms: float, max_ms: float, failures: int) -> float:
     """The wait, in milliseconds and without jitter, after `failures` earlier failures in a row (0:
-    the first wait): doubling, never above `max_ms`.
+    the first wait): doubling, never above `max_ms`. ValueError if `failures` is negative.
 
     As in Kafka's `ExponentialBackoff`, a `first_ms` above `max_ms` does not grow and is cut to
     `max_ms`.

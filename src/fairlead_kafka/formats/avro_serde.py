@@ -224,7 +224,7 @@ def _full_name(parsed: Schema) -> str | None:
 
 def _own_name(text: str) -> str | None:
     """The full name in a schema's own JSON; None for a schema without a name. The schemas that it
-    refers to are not looked at."""
+    refers to are not looked at. ConfigError if the text is not JSON."""
     try:
         schema: Json = json.loads(text)
     except ValueError as error:

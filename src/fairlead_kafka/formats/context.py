@@ -117,7 +117,8 @@ _STRATEGIES: Mapping[str, SubjectNameStrategy] = {
 
 
 def strategy_of(given: object) -> SubjectNameStrategy:
-    """The strategy of `subject.name.strategy`: a function, or Java's class by its name."""
+    """The strategy of `subject.name.strategy`: a function, or Java's class by its name. ConfigError
+    for any other value."""
     if callable(given):
         found: SubjectNameStrategy = given
         return found

@@ -128,7 +128,8 @@ class Writer:
         self, schema: StoredSchema, payload: bytes, context: SerializationContext, between: bytes = b""
     ) -> bytes:
         """The message in Confluent's wire format; `between` is the bytes that the format has
-        between the id and the payload."""
+        between the id and the payload. InvalidRecord if the header cannot be written: the context
+        has no list of headers, or the registry gives no GUIDs."""
         if not self._config.in_header:
             return self.prefix(schema) + between + payload
         headers = context.headers

@@ -188,7 +188,7 @@ def _schema(text: str) -> JsonObject | bool:
 
 
 def _not_fetched(uri: str) -> NoReturn:
-    """Raise an error for a schema that refers to `uri`, which the registry does not have: nothing
+    """Raise ValueError for a schema that refers to `uri`, which the registry does not have: nothing
     is fetched from addresses."""
     raise ValueError(f"{uri} is none of the schema's references")
 

@@ -56,7 +56,7 @@ class JsonDeserializer:
         self, array: pa.Array, context: SerializationContext | None = None
     ) -> tuple[pa.Array, Reasons]:
         """A column of `type` and the reasons by row; values that do not fit it whole are null in
-        it."""
+        it. ConfigError if the deserializer was made without a type."""
         if self._decode is None:
             raise ConfigError("JsonDeserializer: columns need a type: JsonDeserializer(pa.struct([...]))")
         return self._decode(array.cast(pa.binary()))

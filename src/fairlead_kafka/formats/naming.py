@@ -38,7 +38,7 @@ def deserializer_of(key: str, given: object) -> Deserializer | None:
 
 def _format_of(key: str, given: object, ending: str) -> object:
     """The function that `given` is or names (`ending`: Serializer or Deserializer), unchecked; None
-    for bytes as they are."""
+    for bytes as they are. ConfigError for any other value."""
     if given is None:
         return None
     if isinstance(given, str):

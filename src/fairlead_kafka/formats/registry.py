@@ -261,7 +261,8 @@ class SchemaRegistry:
             found[name] = self._text(what, inner)
 
     def _text(self, what: str, schema: Schema) -> str:
-        """The text of a schema. UnknownSchema for one that the registry gave without its text."""
+        """The text of a schema. UnknownSchema for one that the registry gave without its text,
+        RegistryFailed if that is no text."""
         text: object = schema.schema_str
         if text is None:
             raise UnknownSchema(f"{what} comes without its text from the Schema Registry")

@@ -231,7 +231,8 @@ class ApacheKafka:
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def _wait_until_up(self, node_id: int) -> None:
-        """Wait until every listener of the broker listens: they are opened one after another."""
+        """Wait until every listener of the broker listens: they are opened one after another.
+        Unavailable if that takes longer than START_TIMEOUT_S seconds."""
         deadline_s, process = time.monotonic() + START_TIMEOUT_S, self._processes[node_id]
         closed = [self._ports[node_id], *self._further_ports[node_id].values()]
         while time.monotonic() < deadline_s and process is not None and process.poll() is None:
@@ -246,8 +247,7 @@ class ApacheKafka:
 
     def _wait_until_known(self, brokers: int) -> None:
         """Wait until the controller knows `brokers` brokers: it admits a broker some time after it
-        listens.
-        """
+        listens. Unavailable if that takes longer than START_TIMEOUT_S seconds."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         with Admin({"bootstrap.servers": self.bootstrap_servers}) as admin:
             while len(admin.describe_cluster().nodes) < brokers:

@@ -140,7 +140,8 @@ def run(status: Status, *, kills: int, targets: Sequence[str], engine: str, seed
 
 
 def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed: int, folder: Path) -> Row:
-    """Run one query with so many kills, on a cluster that has none of its topics yet."""
+    """Run one query with so many kills, on a cluster that has none of its topics yet. FairleadError
+    if the query ended before all kills."""
     client = {"bootstrap.servers": bootstrap_servers}
     rows = BATCH_ROWS * (kills * BATCHES_A_LIFE + 2)
     with Admin(client) as admin:
@@ -195,7 +196,8 @@ def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
 
 
 def _await_end(process: subprocess.Popen[bytes], signs: Sequence[Path]) -> None:
-    """Wait until the process has ended, or one of the files is there."""
+    """Wait until the process has ended, or one of the files is there. FairleadError if that takes
+    longer than LIFE_MAX_S seconds."""
     deadline_s = time.monotonic() + LIFE_MAX_S
     while process.poll() is None and not any(sign.exists() for sign in signs):
         if time.monotonic() > deadline_s:

@@ -109,7 +109,7 @@ def fault(target: FaultyTarget, kind: str, delay_ms: float, node_id: int = 0) ->
 
 def _wait_until_known(target: FaultyTarget, node_id: int, there: bool) -> None:
     """Wait until the cluster's metadata have the broker, or no longer have it: Apache Kafka's
-    controller takes 9 s to notice."""
+    controller takes 9 s to notice. TimedOut if that takes too long."""
     deadline_s = time.monotonic() + _FENCED_WITHIN_S
     with Admin({"bootstrap.servers": target.bootstrap_servers}) as admin:
         while (node_id in {node.node_id for node in admin.describe_cluster().nodes}) != there:

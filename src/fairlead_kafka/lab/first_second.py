@@ -195,7 +195,8 @@ def _median(rows: Sequence[Row]) -> Row:
 
 
 def measure_once(system: str, task: str, records: int, place: _Place) -> list[Row]:
-    """Rows of one process of a system, without system and target."""
+    """Rows of one process of a system, without system and target. NotFinished if the program
+    failed."""
     whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
     missing = not_installed(SYSTEMS[system])
     if missing:

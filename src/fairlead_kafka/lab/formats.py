@@ -208,7 +208,8 @@ def _json(array: pa.StructArray, some: list[dict[str, Any]]) -> Iterator[_Case]:
 
 
 def _registry() -> Any:
-    """confluent-kafka's registry in memory, with nothing in it."""
+    """confluent-kafka's registry in memory, with nothing in it. Unavailable if its packages are
+    missing."""
     try:
         from confluent_kafka.schema_registry import SchemaRegistryClient
     except ImportError as error:

@@ -363,7 +363,8 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
 
 
 def _await_all(clients: Sequence[_Client]) -> None:
-    """Wait until each client has done something."""
+    """Wait until each client has done something. FairleadError if some did not in DRAIN_S
+    seconds."""
     deadline_s, idle = time.monotonic() + DRAIN_S, list(clients)
     while idle:
         if time.monotonic() > deadline_s:

@@ -78,7 +78,7 @@ def target(name: str, brokers: int = 1, properties: Mapping[str, object] | None 
 @contextmanager
 def _embedded(brokers: int, config: Mapping[str, object] | None = None) -> Iterator[list[str]]:
     """Context manager: run our own cluster in a process of its own. Its value is the
-    `bootstrap.servers` of each listener."""
+    `bootstrap.servers` of each listener. FairleadError if it does not start."""
     configs = [part for key, value in (config or {}).items() for part in ("-X", f"{key}={value}")]
     command = [
         sys.executable,

@@ -59,7 +59,7 @@ def murmur2_column(column: BinaryColumn) -> npt.NDArray[np.int32]:
 
 def keyed_partitions(column: BinaryColumn, partition_count: int) -> PartitionArray:
     """int32[n]: each key's partition among all `partition_count` (available or not, as Kafka), -1
-    for a null; `partition_count` >= 1."""
+    for a null; `partition_count` >= 1. ValueError if `partition_count` is less than 1."""
     if partition_count < 1:
         raise ValueError(f"a topic has one partition or more, not {partition_count}")
     partitions = np.empty(len(column.offsets) - 1, dtype=np.int32)

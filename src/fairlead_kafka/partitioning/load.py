@@ -66,7 +66,8 @@ Placement = Runs | PartitionArray
 
 
 def expand(placement: Placement, count: int) -> PartitionArray:
-    """`placement` of `count` records as an int32 array [count] of partitions."""
+    """`placement` of `count` records as an int32 array [count] of partitions. ValueError if the
+    runs cover another number of records."""
     if not isinstance(placement, Runs):
         return placement
     stops = np.fromiter((stop for _, stop in placement), np.int64, len(placement))

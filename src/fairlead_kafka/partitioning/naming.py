@@ -197,7 +197,8 @@ def _checked(candidate: object, name: str) -> CustomPartitioner:
 
 
 def _imported(path: str) -> object:
-    """The object at a dotted path: a module, then attributes in it."""
+    """The object at a dotted path: a module, then an attribute of it. ConfigError if it cannot be
+    imported."""
     module_name, _, attribute = path.rpartition(".")
     try:
         found: object = getattr(import_module(module_name), attribute)

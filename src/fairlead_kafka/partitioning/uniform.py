@@ -297,8 +297,7 @@ def spread_quanta(quanta: int, cumulative: Sequence[int], jitter: float) -> list
 
 
 def _from_anywhere(items: Sequence[T], rng: Rng) -> list[T]:
-    """`items` rotated to a random start. (Of several parts, the first takes the larger part of a
-    record.)"""
+    """`items` rotated to a random start, so that each is first equally often."""
     first = rng.randrange(len(items))
     return [*items[first:], *items[:first]]
 

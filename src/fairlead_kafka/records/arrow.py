@@ -93,7 +93,8 @@ def _refused(name: str, found: pa.DataType) -> InvalidRecord:
 
 
 def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
-    """A column of bytes from any binary-like array; None if every item is null."""
+    """A column of bytes from any binary-like array; None if every item is null. InvalidRecord if
+    the array is damaged."""
     if array.null_count == len(array):
         return None
     types = pa.types

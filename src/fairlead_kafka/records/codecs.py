@@ -114,7 +114,7 @@ def _inflate(
     limit_bytes: int,
 ) -> memoryview:
     """The inflated bytes of `view`. The buffer has the declared size, or a guessed one; if that is
-    too small, `limit_bytes`.
+    too small, `limit_bytes`. DecodeError for garbage, InflatesTooFar beyond the limit.
 
     A stream may consist of several frames, so the declared size is only where to begin.
     """

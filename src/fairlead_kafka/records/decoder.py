@@ -83,8 +83,8 @@ class _Wants(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Batches first..last of the rows, whose records lie in `source`: in place, or inflated (one
-    batch, its size)."""
+    """A run of batches, `first` to `last` of the rows, that one kernel call decodes. Their records
+    are in `source`: in place, or inflated (then it is one batch, with its inflated size)."""
 
     source: Bytes
     first: int
@@ -200,7 +200,7 @@ def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, i
 
 def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], int]:
     """The rows as runs, each decoded by one kernel call, and how many rows were taken; compressed
-    batches are inflated.
+    batches are inflated. DecodeError if a record count is invalid.
 
     A compressed batch is left for another call if `INFLATED_BATCH_MAX_BYTES` are inflated already,
     or if it alone inflates to more. (That next call takes no rows, and the batch is then taken in

@@ -73,7 +73,7 @@ def blocks(data: memoryview) -> Iterator[tuple[int, int]]:
 
 def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, limit_bytes: int) -> None:
     """Inflate the raw block `data[start:stop]` onto the end of `inflated`; the block begins with
-    its inflated size. DecodeError for garbage, or beyond `limit_bytes` in all."""
+    its inflated size. DecodeError for garbage, InflatesTooFar beyond `limit_bytes` in all."""
     block = data[start:stop]
     try:
         size = int(cramjam.snappy.decompress_raw_len(block))

@@ -164,7 +164,7 @@ class SelectorHost:
 
     def start(self) -> None:
         """Start the thread, which steps machines that were added, and delivers operations that were
-        submitted, before. Call it once only."""
+        submitted, before. Call it once only. UsageError if the host was started before."""
         with self._lock:
             self._check()
             if self._thread.ident is not None:

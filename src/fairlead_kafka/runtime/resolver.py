@@ -30,7 +30,8 @@ def describe(error: Exception) -> str:
 
 
 def look_up(host: str, port: int, flags: int = 0) -> list[Address]:
-    """The TCP addresses of host:port. One of ADDRESS_ERRORS if there are none."""
+    """The TCP addresses of host:port. One of ADDRESS_ERRORS if there are none. ValueError for a
+    port out of range."""
     if not 0 <= port <= 65535:
         raise ValueError(f"port {port}")  # getaddrinfo would take it modulo 65536
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)

@@ -197,7 +197,8 @@ class VirtualHost:
             raise UsageError("the virtual host is closed")
 
     def _run_until_quiet(self, predicate: Callable[[], object] | None = None) -> None:
-        """Do everything that is due now, or stop once the predicate is true."""
+        """Do everything that is due now, or stop once the predicate is true. UsageError if machines
+        are stepped endlessly while no time passes."""
         due, now_ns = self._due, self._now_ns
         steps = 0
         while predicate is None or not predicate():

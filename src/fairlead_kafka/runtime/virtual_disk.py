@@ -97,6 +97,7 @@ class VirtualDisk:
 
     def carry_out(self, handle: Handle, effect: FileEffect) -> None:
         """Carry out an effect now; FileDone follows, for syncs and replacements after `sync_ms`.
+        OSError if no descriptor is left.
 
         Nothing is done for a machine that has ended.
         """

@@ -257,7 +257,8 @@ def _scopes(claims: Mapping[str, Json], name: str) -> frozenset[str]:
 
 
 def _time(claims: Mapping[str, Json], name: str) -> float | None:
-    """The time that a claim says, in seconds since 1970; None if the claim is not there."""
+    """The time that a claim says, in seconds since 1970; None if the claim is not there. ValueError
+    if the claim is not a number."""
     value = claims.get(name)
     if value is None:
         return None

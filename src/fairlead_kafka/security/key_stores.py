@@ -263,7 +263,7 @@ def _outer_content(data: bytes) -> bytes | None:
 
 def _names(certificate: bytes, number: int, what: str) -> _Names:
     """The names in a certificate (RFC 5280). ConfigError if it is none; `number` counts from one in
-    the message."""
+    the message. ValueError if the certificate has no key."""
     try:
         fields = der_elements(der_sequence(certificate)[0].content)
         if fields[0].tag == _EXPLICIT_0:  # the version, which version 1 leaves out

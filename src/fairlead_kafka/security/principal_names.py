@@ -70,7 +70,7 @@ def _attribute(element: DerElement) -> str:
 
 
 def _dotted(identifier: bytes) -> str:
-    """An object identifier in numbers (X.690, 8.19)."""
+    """An object identifier in numbers (X.690, 8.19). ValueError if it is empty."""
     numbers, value = [], 0
     for octet in identifier:
         value = value << 7 | octet & 0x7F
@@ -135,7 +135,7 @@ class PrincipalNames:
 
 
 def _parsed(text: str) -> _Rule | None:
-    """A rule; None for an empty one, which is left out."""
+    """A rule; None for an empty one, which is left out. ConfigError for an invalid rule."""
     found = _PARSER.match(text)
     if found is None or found.end() != len(text):
         raise ConfigError(

@@ -137,7 +137,8 @@ def _made_logins(
 
 
 def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callable[[], ServerAuthenticator]:
-    """Function that makes the server's end of each log-in by one mechanism."""
+    """Function that makes the server's end of each log-in by one mechanism. ConfigError for PLAIN
+    without users."""
     largest_bytes: int = own["sasl.server.max.receive.size"]
     if mechanism == "PLAIN":
         jaas: Secret | None = own[JAAS_KEY]

@@ -126,7 +126,8 @@ class Contexts(ABC):
                 ) from None
 
     def _trusted(self) -> tuple[bytes, ...] | None:
-        """The certificates to trust, in DER; None: the system's."""
+        """The certificates to trust, in DER; None: the system's. ConfigError if both a store and
+        certificates are given."""
         text, location = self._text("ssl.truststore.certificates"), self._text("ssl.truststore.location")
         if text is not None and location is not None:
             raise ConfigError(
@@ -144,7 +145,8 @@ class Contexts(ABC):
         return tuple(found)
 
     def _set_identity(self, context: ssl.SSLContext) -> bool:
-        """Load the certificate to show into `context`; False if there is none to show."""
+        """Load the certificate to show into `context`; False if there is none to show. ConfigError
+        if OpenSSL refuses the certificate or its key."""
         own = self._identity()
         if own is not None:
             with _as_file(own) as path:

@@ -115,7 +115,7 @@ class MskSource:
 
     def fetch(self, now_s: float) -> Token:
         """A new token, signed at `now_s` (seconds since 1970). Blocks while AWS is asked for
-        credentials.
+        credentials. ConfigError if its package is not installed.
 
         ConnectionFailed if AWS cannot be reached, AuthenticationFailed if there are no credentials
         or they are refused.

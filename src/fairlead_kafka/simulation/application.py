@@ -162,7 +162,8 @@ class Application:
         size_bytes: int,
         partitions: npt.NDArray[np.int32] | None = None,
     ) -> SubmittedRecords | None:
-        """Submit columns that take `size_bytes` of buffer.memory, as `submit` does.
+        """Submit columns that take `size_bytes` of buffer.memory, as `submit` does. UsageError if
+        the producer has ended, or the columns are larger than buffer.memory.
 
         Records without a timestamp get the batch's create time.
         """

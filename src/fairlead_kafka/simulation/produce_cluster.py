@@ -73,7 +73,7 @@ class ProduceCluster:
         return list(self._handles)
 
     def broker(self, node_id: int) -> BrokerHandle:
-        """The broker with this id, counted from 0."""
+        """The broker with this id, counted from 0. UsageError if there is none."""
         if not 0 <= node_id < len(self._handles):
             raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._handles) - 1}")
         return self._handles[node_id]

@@ -195,7 +195,7 @@ def _where(one: bytes, other: bytes) -> str:
 
 def _read_to_end(cluster: RealCluster, broker: RealBroker, topic: str, index: int) -> bytes:
     """All batches of a partition below the high watermark, read from its leader. A broker that does
-    not know yet that it leads is given some time."""
+    not know yet that it leads is given some time. UsageError for any other error code."""
     data, offset, patience_ms = b"", 0, START_MS
     while True:
         answers: list[tuple[int, list[bytes], int]] = []

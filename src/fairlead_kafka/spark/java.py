@@ -89,7 +89,8 @@ def shim_folders() -> tuple[Path, ...]:
 
 
 def _shim_home(real: Path) -> Path:
-    """A JAVA_HOME whose `bin/java` is our launcher, which calls the Java in `real`."""
+    """A JAVA_HOME whose `bin/java` is our launcher, which calls the Java in `real`. ConfigError if
+    it cannot be written."""
     for folder in shim_folders():
         try:
             return build_shim_home(real, folder / "java")

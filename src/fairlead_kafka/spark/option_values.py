@@ -33,14 +33,14 @@ _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def boolean(text: str) -> bool:
-    """True for the text "true", False for "false", in any case."""
+    """True for the text "true", False for "false", in any case. ValueError for another text."""
     if text.strip().lower() not in ("true", "false"):
         raise ValueError("must be true or false")
     return text.strip().lower() == "true"
 
 
 def positive(text: str) -> int:
-    """The whole number, at least 1, that the text says."""
+    """The whole number, at least 1, in a text. ValueError for another text."""
     number = int(text) if text.strip().lstrip("+-").isdigit() else 0
     if number < 1:
         raise ValueError("must be a whole number, at least 1")
@@ -48,7 +48,7 @@ def positive(text: str) -> int:
 
 
 def time_ms(text: str) -> int:
-    """The milliseconds since 1970 that the text says."""
+    """The milliseconds since 1970 in a text. ValueError for another text."""
     if not text.strip().isdigit():
         raise ValueError("must be milliseconds since 1970, a whole number")
     return int(text)
@@ -62,7 +62,7 @@ def duration_ms(text: str) -> int:
 
 def size_bytes(text: str) -> int:
     """Bytes, at least 1, from a number with a unit as Spark writes sizes, 64m or 1g (powers of
-    1024); without a unit it is bytes."""
+    1024); without a unit it is bytes. ValueError for another text."""
     size = round(_with_unit(text, _UNITS_BYTES, "a size such as 1000000, 64m or 1g"))
     if size < 1:
         raise ValueError("must be at least 1 byte")
@@ -88,7 +88,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def names(text: str) -> list[str]:
-    """The names in a text, which are separated by commas."""
+    """The names in a text, which are separated by commas. ValueError if there is none."""
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise ValueError("must name at least one topic")
@@ -96,14 +96,14 @@ def names(text: str) -> list[str]:
 
 
 def not_empty(text: str) -> str:
-    """The text itself, which must not be blank."""
+    """The text itself. ValueError if it is blank."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()
 
 
 def topic_name(text: str) -> str:
-    """The text itself, which must be a valid topic name."""
+    """The text itself. ValueError if it is not a valid topic name."""
     wrong = wrong_topic_name(text.strip())
     if wrong:
         raise ValueError(wrong)

@@ -119,7 +119,7 @@ def _addressed(rows: pa.RecordBatch, topic: str) -> pa.RecordBatch:
 
 def rows_by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of Spark's batch for each topic, with the columns as they are. Copied only if the
-    rows go to several topics."""
+    rows go to several topics. InvalidRecord if a row has no topic."""
     rows = batch.select([name for name in SENT_COLUMNS if name in batch.schema.names])
     if topic is not None:
         yield topic, rows

@@ -207,7 +207,7 @@ class Cluster:
         return list(self._brokers)
 
     def broker(self, node_id: int) -> BrokerHandle:
-        """The broker with this id, counted from 0."""
+        """The broker with this id, counted from 0. UsageError if there is none."""
         if not 0 <= node_id < len(self._brokers):
             raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._brokers) - 1}")
         return self._brokers[node_id]

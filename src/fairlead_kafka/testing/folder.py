@@ -94,7 +94,8 @@ class MetadataFile:
             _sync_folder(self._path.parent)
 
     def append(self, data: bytes) -> None:
-        """Write one decision of the controller; OSError if that fails."""
+        """Write one decision of the controller. OSError if that fails, UsageError if the file is
+        closed."""
         if self._descriptor is None:
             raise UsageError(f"{self._path}: the cluster is closed")
         view = memoryview(data)

@@ -175,7 +175,7 @@ class BrokerInProcess(Runner):
             return
 
     def _await_end(self) -> None:
-        """Wait until the process has ended and its ports are free."""
+        """Wait until the process has ended and its ports are free. TimedOut if it does not end."""
         assert self._pid is not None
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:

@@ -155,7 +155,7 @@ class Lose(_Plain):
         self._served, self._hangs_up = served, hangs_up
 
     def act(self, _fault: Fault, passage: Passage, reply: Reply, go_on: GoOn) -> None:
-        """Lose the request or its answer, and close the connection if the action does."""
+        """Drop the request or its answer; a `disconnect` also closes the connection."""
         if self._served:
             go_on(passage, lambda _answer: self._lose(passage, reply))
         else:

@@ -129,7 +129,8 @@ class RequestsOn:
         message: str | None = None,
         whole: bool | None = None,
     ) -> Fault:
-        """Answer an error, without serving the part of the request that it is about.
+        """Answer an error, without serving the part of the request that it is about. UsageError if
+        the API's answer has no place for an error.
 
         `error`: an `ErrorCode`, or its name. It is the code of each partition, group, topic or
         other part that `on` is about, or of the whole answer where there are none. What else the
@@ -159,7 +160,7 @@ class RequestsOn:
 
     def delay(self, milliseconds: float, *, times: int | None = None, after: int = 0) -> Fault:
         """Serve the request at once, and hold its answer back for `milliseconds`, and with it the
-        answers to later requests on the same connection."""
+        answers to later requests on the same connection. UsageError if it is out of range."""
         if not 0 <= milliseconds <= SLOWEST_MS:
             raise UsageError(f"delay: must be 0 to {SLOWEST_MS} ms, got {milliseconds:g}")
         return self._add(Delay(milliseconds), times, after)

@@ -74,7 +74,7 @@ class Securing:
 
     def _users(self, users: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
         """{user name: password}: the users given, with passwords that were kept from an earlier
-        run, or new ones."""
+        run, or new ones. ConfigError for an invalid name or password."""
         path = self.folder / "users.json"
         kept: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         given = dict(users) if isinstance(users, Mapping) else {}

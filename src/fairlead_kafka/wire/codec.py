@@ -143,7 +143,8 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: Ap
     """The response as buffers, size prefix included; `records` may be a buffer or a list of
     buffers, and is not copied.
 
-    Raises as `encode_request` does.
+    Raises UsageError for a field that no version has or a value that does not fit, and
+    UnsupportedVersion for an unknown API or version.
     """
     encode, header_version = _encoder(api_key, version, RESPONSE)
     header = _CORRELATION_ID.pack(correlation_id)

@@ -60,7 +60,8 @@ def decode_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def skip_tags(data: Buffer, position: int, count: int) -> int:
-    """The position after `count` tagged fields, none of which the reader knows."""
+    """The position after `count` tagged fields, which the reader does not know. DecodeError if one
+    is longer than the frame."""
     end = len(data)
     for _ in range(count):
         _, position = decode_varint(data, position)

@@ -426,8 +426,8 @@ def check_cluster_wide(alterations: Sequence[ConfigAlteration]) -> None:
 def alter_topic(
     topic: TopicImage, inherited: Settings, alterations: Sequence[ConfigAlteration]
 ) -> dict[str, str]:
-    """A topic's own configs after `alterations`: `alter`, and INVALID_CONFIG if an internal topic's
-    records could fall to retention."""
+    """A topic's own configs after `alterations`: `alter`, and BrokerError INVALID_CONFIG if an
+    internal topic's records could fall to retention."""
     if not topic.internal:
         return alter("topic", topic.configs, inherited, alterations)
     fixed = {key: value for key, value in topic.configs.items() if key in _FIXED_ON_INTERNAL_TOPICS}

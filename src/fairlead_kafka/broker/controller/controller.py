@@ -217,7 +217,8 @@ class Controller(ClusterView):
         return self._reassignments.alter(wanted, may_change_factor)
 
     def allocate_producer_ids(self, node_id: int) -> range:
-        """A block of producer ids that no other broker gets, also after a restart."""
+        """A block of producer ids that no other broker gets, also after a restart. BrokerError if
+        the broker was never registered."""
         if node_id not in self.image.brokers:
             raise BrokerError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster"
@@ -323,7 +324,8 @@ class Controller(ClusterView):
     def alter_topic_configs(
         self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
     ) -> None:
-        """Change a topic's own configs, all or none."""
+        """Change a topic's own configs, all or none. BrokerError if the topic does not exist or a
+        config is invalid."""
         topic = self.image.topics.get(name)
         if topic is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
@@ -339,7 +341,7 @@ class Controller(ClusterView):
         self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
     ) -> None:
         """Change the dynamic configs of the broker `name` (a node id as text), or of all
-        (CLUSTER_WIDE), all or none."""
+        (CLUSTER_WIDE), all or none. BrokerError INVALID_CONFIG if one is invalid."""
         self.check_broker_name(name)
         if name == CLUSTER_WIDE:
             check_cluster_wide(alterations)
@@ -359,7 +361,8 @@ class Controller(ClusterView):
     def alter_client_metrics(
         self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False
     ) -> None:
-        """Change the configs of a subscription to clients' metrics, all or none."""
+        """Change the configs of a subscription to clients' metrics, all or none. BrokerError if the
+        name is empty or a config is invalid."""
         if not name:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
         current = self.image.client_metrics.get(name, {})

@@ -83,7 +83,7 @@ class Placement:
         defaults: Settings,
     ) -> list[Replicas]:
         """Replicas of each partition of a new topic: as assigned, or else around the ring; -1 is
-        taken from `defaults`."""
+        taken from `defaults`. BrokerError if the assignment is invalid."""
         if not assignments:
             count = defaults["num.partitions"] if partitions == -1 else partitions
             factor = (
@@ -111,7 +111,8 @@ class Placement:
         self, topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> list[Replicas]:
         """Replicas of the partitions that a topic needs to have `count` in all: `assignments`, in
-        order, if they are given."""
+        order, if they are given. BrokerError if `count` is not greater than now, or the assignments
+        are invalid."""
         present = len(topic.partitions)
         if count <= present:
             text = f"Topic already has {present} partition(s)."
@@ -175,7 +176,8 @@ class Placement:
     # --- The ring
 
     def _brokers(self, count: int, replication_factor: int) -> list[int]:
-        """The ring: brokers that can take a partition."""
+        """The ring: brokers that can take a partition. BrokerError INVALID_REPLICATION_FACTOR if
+        there are fewer than the replication factor."""
         check_partition_count(count)
         if replication_factor < 1:
             raise BrokerError(

@@ -160,7 +160,8 @@ class Topics:
     def grow(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
     ) -> None:
-        """Grow a topic to `count` partitions; `assignments` are those of the new ones, in order."""
+        """Grow a topic to `count` partitions; `assignments` are those of the new ones, in order.
+        BrokerError for an internal topic, or if the number or the assignments are invalid."""
         topic = self._journal.view.topic(name)
         if topic.internal:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot grow")

@@ -173,7 +173,7 @@ class ClusterView(ABC):
 
     def describe_client_metrics(self, name: str) -> list[DescribedConfig]:
         """Every config of a subscription to clients' metrics; of one that does not exist, the
-        defaults."""
+        defaults. BrokerError if the name is empty."""
         if not name:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         return describe_client_metrics(self.image.client_metrics.get(name, {}))

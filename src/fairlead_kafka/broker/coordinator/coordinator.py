@@ -156,7 +156,8 @@ class GroupCoordinator:
     # --- Membership
 
     def join(self, group_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """Serve a JoinGroup; `reply` is called once the next generation is formed."""
+        """Serve a JoinGroup; `reply` is called once the next generation is formed. BrokerError if
+        the request is refused at once: an invalid group, session time-out, protocol or member."""
         settings = self._broker.settings
         low_ms, high_ms = settings["group.min.session.timeout.ms"], settings["group.max.session.timeout.ms"]
         if not group_id:
@@ -199,7 +200,8 @@ class GroupCoordinator:
         reply: Callable[[SyncOutcome], None],
     ) -> None:
         """Serve a SyncGroup; `protocol` is (type, name), each None if the request has none; `reply`
-        is called once the leader has assigned."""
+        is called once the leader has assigned. BrokerError if the protocol is not the group's, or
+        as `Rebalancer.sync`."""
         group = self._member_group(group_id)
         if group.consumer is not None:
             self.consumer.sync(group.consumer, (member_id, instance_id, generation), protocol, reply)
@@ -239,7 +241,8 @@ class GroupCoordinator:
         return [group for shard in self.shards.loaded() for group in shard.groups.values()], loading
 
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
-        """Delete a group without members; reply(error code) once its offsets are deleted."""
+        """Delete a group without members; reply(error code) once its offsets are deleted.
+        BrokerError if the group has members or does not exist."""
         shard = self.shards.of(group_id)
         group = shard.existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if not group.empty:

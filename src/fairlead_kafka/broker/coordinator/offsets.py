@@ -200,7 +200,8 @@ class GroupOffsets:
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """Serve an OffsetDelete; reply(partition → error code). While the group has members, only
-        offsets of topics that none of them reads are deleted."""
+        offsets of topics that none of them reads are deleted. BrokerError NON_EMPTY_GROUP if their
+        subscriptions are not known."""
         shard = self._shards.of(group_id)
         group = shard.existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if group.share is not None:

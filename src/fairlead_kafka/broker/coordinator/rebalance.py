@@ -62,7 +62,8 @@ class Rebalancer:
 
     def join(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
         """Let a member join, or join again; answered when the next generation is formed, or at once
-        with an error."""
+        with an error. BrokerError INCONSISTENT_GROUP_PROTOCOL if it has no protocol in common with
+        all members."""
         if not group.accepts(request.member_id, request.protocol_type, request.protocols):
             raise BrokerError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -343,7 +344,7 @@ class Rebalancer:
         reply: Callable[[SyncOutcome], None],
     ) -> None:
         """Serve a member of this generation that asks for its assignment; the leader's request has
-        all of them, (member id, assignment)."""
+        all of them, (member id, assignment). BrokerError if the group's state does not allow it."""
         error = SYNC_ERRORS[group.state]
         if error:
             raise BrokerError(error, f"group {group.group_id} is {group.state.value}")

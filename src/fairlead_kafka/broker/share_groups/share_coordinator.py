@@ -140,7 +140,7 @@ class ShareCoordinator:
         """Begin a state at `start_offset` (-1: as the group's share.auto.offset.reset says). If
         there is a state of the same state epoch already, it stays as it is: the request is a
         repetition, whose first answer was lost. A caller that alters offsets uses a new state
-        epoch."""
+        epoch. BrokerError FENCED_STATE_EPOCH if the present state has a later state epoch."""
         shard = self._shard(key)
         _check_start(start_offset)
         kept = shard.states.get(key)
@@ -161,7 +161,8 @@ class ShareCoordinator:
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
         """Read a state for its new leader, which fences the one before; `leader_epoch` -1: the
-        caller does not lead."""
+        caller does not lead. BrokerError INVALID_REQUEST if there is no state, FENCED_LEADER_EPOCH
+        for an older leader."""
         shard = self._shard(key)
         kept = shard.states.get(key)
         if kept is None:
@@ -179,7 +180,8 @@ class ShareCoordinator:
             self._log.write(shard, [self._record(key, shard, update)], in_time)
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
-        """Write changes of a share partition's state, for its leader."""
+        """Write changes of a share partition's state, for its leader. BrokerError INVALID_REQUEST
+        if there is no state, FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH for an older epoch."""
         shard = self._shard(key)
         _check_update(update)
         kept = shard.states.get(key)

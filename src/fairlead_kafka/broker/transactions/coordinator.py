@@ -136,7 +136,7 @@ class TransactionCoordinator:
     ) -> None:
         """Serve InitProducerId, of a producer that begins, or that continues after an error and
         says which id and epoch it has (`expected`, KIP-360); the producer that had the id before is
-        fenced."""
+        fenced. BrokerError if the id is empty, or the time-out or the identity is invalid."""
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         longest_ms = self._broker.settings["transaction.max.timeout.ms"]
@@ -244,7 +244,8 @@ class TransactionCoordinator:
         self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """An error code for each partition: 0 if it is in the producer's open transaction,
-        TRANSACTION_ABORTABLE if it is not (KIP-890)."""
+        TRANSACTION_ABORTABLE if it is not (KIP-890). BrokerError CONCURRENT_TRANSACTIONS while its
+        state is being written."""
         try:
             _, transaction = self._of_producer(transactional_id, producer)
             if transaction.image.state in ENDING:

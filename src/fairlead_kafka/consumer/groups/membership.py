@@ -62,7 +62,8 @@ class Membership(Member):
         return self._state is not MemberState.OUTSIDE
 
     def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | SubscriptionPattern | None) -> None:
-        """Read these topics, or all whose whole name the pattern matches, from now on."""
+        """Read these topics, or all whose whole name the pattern matches, from now on. UsageError
+        for a SubscriptionPattern, which only group.protocol=consumer has."""
         if isinstance(pattern, SubscriptionPattern):
             raise UsageError(
                 "subscribe: a SubscriptionPattern is for brokers to match, which they do with "

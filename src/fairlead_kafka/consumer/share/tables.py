@@ -69,7 +69,8 @@ def decisions_of(table: pa.Table, column: str) -> Iterator[tuple[TopicPartition,
 
 
 def _types(column: pa.ChunkedArray) -> Int8:
-    """Types of acknowledgements from texts or integers; UNDECIDED for null."""
+    """Types of acknowledgements from texts or integers; UNDECIDED for null. UsageError for other
+    values."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = pc.cast(column, kind.value_type)

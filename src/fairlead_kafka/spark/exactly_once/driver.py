@@ -251,7 +251,7 @@ class Committer:
 
     def _carry_out(self, admin: Admin, decision: Decision) -> list[Part]:
         """Commit and abort the transactions of a decision. Returns the parts that brokers had
-        aborted before. May be repeated."""
+        aborted before. May be repeated. ItemsFailed if the outcome of some is not clear."""
         lost = []
         for some in self._in_groups(decision.commit):
             try:

@@ -115,7 +115,7 @@ def encoder_of(one: FieldFormat) -> Encode | None:
 
 def _registry_of(one: FieldFormat) -> tuple[dict[str, str] | None, dict[str, object]]:
     """Settings of the Schema Registry's client, and settings of the serializer, out of a format's;
-    None and nothing without a registry."""
+    None and nothing without a registry. ConfigError for an invalid setting."""
     if one.registry is None:
         return None, {}
     settings = dict(one.registry)
