@@ -1,4 +1,5 @@
-"""No module imports, over any way, one that imports it: what is read first can be understood alone."""
+"""No module imports, over any way, one that imports it: what is read first can be understood
+alone."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def _name(path: Path) -> str:
 
 
 def _imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
-    """Modules of `known` that a module names in any import: at its top, for types alone, or in a function."""
+    """Modules of `known` that a module names in any import: at its top, for types alone, or in a
+    function."""
     for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -49,7 +51,8 @@ def _reached(graph: Graph, start: str) -> set[str]:
 
 
 def _circles(graph: Graph) -> list[list[str]]:
-    """The sets of modules that reach each other (strongly connected components of more than one)."""
+    """The sets of modules that reach each other (strongly connected components of more than
+    one)."""
     reached = {name: _reached(graph, name) for name in graph}
     circles = {
         frozenset(other for other in reached[name] if name in reached[other])

@@ -1,5 +1,5 @@
-"""Documents are true: tables come from the code, and links lead somewhere. Their programs are run in
-`tests/end_to_end/test_documents.py`."""
+"""Documents are true: tables come from the code, and links lead somewhere. Their programs are run
+in `tests/end_to_end/test_documents.py`."""
 
 from __future__ import annotations
 

@@ -4,14 +4,17 @@ The text is `module flag option=value … ;`, as in
 `org.apache.kafka.common.security.plain.PlainLoginModule required username="alice"
 password="a\\"b;c" ;`. It is cut into words as java.io.StreamTokenizer does it:
 
-- A word is letters, digits and `_ $ - .`; one that begins with a digit, `-` or `.` is a number, which is always refused.
+- A word is letters, digits and `_ $ - .`; one that begins with a digit, `-` or `.` is a number,
+  which is always refused.
 - Single or double quotes hold any text of one line. A backslash takes the next character as it is,
   except that a b f n r t v are control characters, and up to three octal digits (377 at most) are
   the character of that number.
 - `//` and `/* */` are comments, and so is the rest of the line after a single `/`. Other characters
   stand for themselves.
 
-It is stricter than Java in one point: a quote that is not closed on its line is refused, where Java accepts the line's end. No message shows a word of the text, because any word may be a piece of a password.
+It is stricter than Java in one point: a quote that is not closed on its line is refused, where Java
+accepts the line's end. No message shows a word of the text, because any word may be a piece of a
+password.
 """
 
 from __future__ import annotations

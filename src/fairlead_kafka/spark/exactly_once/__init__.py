@@ -10,7 +10,8 @@ two phases, with the decision in a log (`docs/concepts/exactly-once.md` has the 
               no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses,
               leaves it open, returns (transactional id, producer id, epoch) to the driver. An
-              attempt that fails aborts its transaction; one that loses or dies leaves it open, and it is never committed
+              attempt that fails aborts its transaction; one that loses or dies leaves it open, and
+              that is never committed
     driver    `Committer.commit`: 1 fence older drivers and read the last decision; 2 check that
               every transaction is open and has time left; 3 write the decision: the lists of
               transactions to commit and to abort; 4 commit and abort them; 5 note that this is

@@ -36,7 +36,8 @@ _OPAQUE = frozenset({"->", "=>", "select", "over", "struct"})
 _READS = re.compile(r"\b(?:from|join)\s+(stream\s*\(?\s*)?([A-Za-z_][\w.]*)", re.IGNORECASE)
 _DEFINES = re.compile(
     r"\bcreate\s+(?:or\s+refresh\s+)?(streaming\s+table|materialized\s+view|temporary\s+view|flow)"
-    r"\s+(?:if\s+not\s+exists\s+)?([A-Za-z_][\w.]*)(?:\s+as\s+insert\s+into\s+(?:once\s+)?([A-Za-z_][\w.]*))?",
+    r"\s+(?:if\s+not\s+exists\s+)?([A-Za-z_][\w.]*)"
+    r"(?:\s+as\s+insert\s+into\s+(?:once\s+)?([A-Za-z_][\w.]*))?",
     re.IGNORECASE,
 )
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
