@@ -207,7 +207,8 @@ class ConfigKey:
     no_effect: str = ""
     """Why a key that is taken, checked, kept and listed changes nothing; empty: it does."""
     fixed: str = ""
-    """Why it cannot be given: brokers tell its value and are not told it; empty: it can."""
+    """Why the config cannot be set: brokers report its value, and it is not read from settings;
+    empty: it can."""
     unlisted: bool = False
     """Listed only where it is set (Kafka's internal configs)."""
     kafka_type: ConfigType | None = None

@@ -87,7 +87,7 @@ def damage_of(error: Exception) -> SharedDamage | None:
 
 
 class Owner(Protocol):
-    """An object for which work is done, and which is told when that raises."""
+    """An object for which work is done, and which is called when that raises."""
 
     def failed(self, error: Exception) -> None:
         """Called when work for this owner raised `error`."""
@@ -145,7 +145,7 @@ class Guard:
         return partial(self.call, self.owner if owner is None else owner, function)
 
     def call(self, owner: Owner | None, function: Callable[..., object], *arguments: object) -> None:
-        """Call `function` in the name of `owner`, which is told if it raises."""
+        """Call `function` in the name of `owner`, which is informed if it raises."""
         before, self.owner = self.owner, owner
         try:
             function(*arguments)

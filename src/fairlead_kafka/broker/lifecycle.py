@@ -324,7 +324,7 @@ class Life:
 
     def _kill(self, operation: KillBroker) -> None:
         """End as by `kill -9`: bytes that the host does not have yet are lost, and no client is
-        told."""
+        informed."""
         if self.state not in (BrokerState.NEW, BrokerState.STOPPED):
             self._enter(BrokerState.STOPPED)
             self._leave(drain=False)

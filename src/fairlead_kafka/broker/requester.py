@@ -31,7 +31,7 @@ class Requester(Protocol):
     client_id: str | None
     """Client id of its newest request."""
     software: tuple[str, str] | None
-    """Name and version of its software, as ApiVersions told (KIP-511)."""
+    """Name and version of the client's software, from its ApiVersions request (KIP-511)."""
     login: ServerLogin | None
     """Its log-in; None: nobody has to log in."""
 

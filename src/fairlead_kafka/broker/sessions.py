@@ -124,7 +124,7 @@ class Session:
         self.client_id: str | None = None
         """Client id of the session's newest request."""
         self.software: tuple[str, str] | None = None
-        """Name and version of the client's software, as its ApiVersions request told (KIP-511)."""
+        """Name and version of the client's software, from its ApiVersions request (KIP-511)."""
         self.active_ns = broker.now_ns
         """Time when something last came, was answered, or left, ns."""
         self.blocked = False

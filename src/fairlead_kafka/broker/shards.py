@@ -42,7 +42,7 @@ APPEND_ERRORS: dict[int, int] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Error of an append to a shard's log → error told to a client (Kafka's
+"""Error of an append to a shard's log → error sent to a client (Kafka's
 `TransactionStateManager.appendTransactionToLog`)."""
 _LOAD_RETRY_MS = 1_000
 """Wait before a partition that could not be read is tried again."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NETWORK_LOG = logging.getLogger("fairlead_kafka.network")
 QUIET_S = 1.0
-"""Seconds to connect in before the user is told that it takes long."""
+"""Seconds to connect in before a line says that it takes long."""
 PATIENCE_S = 4.0
 """Seconds more after which a cluster that has not answered is taken to be down: the minute of
 `default.api.timeout.ms` suits programs."""

@@ -46,8 +46,9 @@ def rebalance(
 ) -> None:
     """Groups under load: members join, leave, die, are rolled.
 
-    A death is `kill -9`, a roll one restart after the other. Told are the seconds until all is read
-    again, the records read twice, and the longest wait of partitions that stayed with their member.
+    A death is `kill -9`, a roll one restart after the other. Reported are the seconds until all is
+    read again, the records read twice, and the longest wait of partitions that stayed with their
+    member.
     """
     from fairlead_kafka.lab.rebalance import EVENTS, PROFILES, PROTOCOLS, SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS

@@ -26,8 +26,8 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Returns the exit code: 0, 1 for an error of ours, 2 for a command line that
-    makes no sense, 130 for Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 1 for an error of ours, 2 for an invalid command
+    line, 130 for Ctrl-C."""
     try:
         signal.signal(signal.SIGTERM, _terminated)
         from fairlead_kafka.cli.application import invoke

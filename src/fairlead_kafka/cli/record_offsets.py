@@ -1,10 +1,10 @@
 """Offsets on the command line: where to begin to read, and where to stop.
 
-    beginning, end     the first offset, and the end of the log
-    42                 offset 42
-    -5                 five before the end
-    @2026-01-31T10:00  the first record of this time or later (UTC, or with its zone)
-    @1769853600000     the same time, in ms since 1970
+beginning, end     the first offset, and the end of the log
+42                 offset 42
+-5                 five before the end
+@2026-01-31T10:00  the first record of this time or later (UTC, or with its zone)
+@1769853600000     the same time, in ms since 1970
 """
 
 from __future__ import annotations

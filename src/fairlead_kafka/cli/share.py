@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 """Time that one poll waits, s; Ctrl-C takes effect in between."""
 LONG_WAIT_S = 10.0
-"""Seconds without a record after which the user is told if no partition was assigned: longer than
-two heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""
+"""Seconds without a record after which a line says so if no partition was assigned: longer than two
+heartbeats (`share.heartbeat.interval.ms`), which a first member takes."""
 _RESET = "share.auto.offset.reset"
 _STATE_TOPIC = "__share_group_state"
 

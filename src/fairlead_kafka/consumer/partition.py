@@ -137,7 +137,7 @@ class PartitionState:
     """The offset after the last one that may be read: the high watermark, with read_committed the
     last stable offset."""
     log_start: int = NO_OFFSET
-    """The first offset of the log, as a broker told it last."""
+    """The first offset of the log, from the last answer of a broker."""
     read_replica: int = NO_LEADER
     """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
     replica_until_ns: int = 0

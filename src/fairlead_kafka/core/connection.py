@@ -139,7 +139,7 @@ class Connection:
     """The feature levels that the cluster has finalized, as this broker said when the connection
     was opened (KIP-584)."""
     features_epoch: int = -1
-    """Number of these levels, higher for later ones; -1: the broker told none."""
+    """Number of these levels, higher for later ones; -1: the broker sent none."""
     expiry_ns: int | None = None
     """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at
     every answer."""

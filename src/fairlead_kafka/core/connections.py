@@ -98,7 +98,7 @@ class Connections:
         sent."""
         self.now_ns = 0
         self.finalized: Mapping[str, int] = {}
-        """The feature levels of the cluster, the newest that a broker told (KIP-584)."""
+        """The feature levels of the cluster, from the newest answer of a broker (KIP-584)."""
         self._features_epoch = -1
         self.next_ns = 0
         """A lower bound of the time at which something expires."""

@@ -28,7 +28,7 @@ _VERSION = 3
 
 
 class Subscription(NamedTuple):
-    """One member's subscription; `owned` was assigned to it in `generation` (-1: not told)."""
+    """One member's subscription; `owned` was assigned to it in `generation` (-1: not known)."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None

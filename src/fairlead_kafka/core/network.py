@@ -139,8 +139,8 @@ class Network:
         ]
 
     def feature_level(self, feature: str) -> int:
-        """The level of a feature that the cluster has finalized, as far as a broker told (KIP-584);
-        0: it is off, or no broker has been reached."""
+        """The level of a feature that the cluster has finalized, as far as known from brokers
+        (KIP-584); 0: it is off, or no broker has been reached."""
         return self._connections.finalized.get(feature, 0)
 
     def trouble(self) -> str:

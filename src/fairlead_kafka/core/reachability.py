@@ -51,7 +51,7 @@ class Trouble:
     """When the address answered again; None: it is in trouble. What comes back within a minute is
     the same trouble."""
     worth_an_end: bool = False
-    """The log has told of it since it last began, so its end is worth a line too."""
+    """True if the trouble was logged since it last began, so that its end is logged too."""
 
 
 class Reachability:

@@ -75,10 +75,10 @@ class ApacheKafka:
     """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary
     folder; a context manager.
 
-    `advertise(node_id, port)` names the port at which clients are told to find a broker that
-    listens on `port`: a proxy's, say. `listeners`: further listeners, name → security protocol;
-    `servers(name)` gives their addresses. `users`: name → password, for SCRAM. `properties`: broker
-    configs, by Kafka's names. Raises Unavailable.
+    `advertise(node_id, port)` gives the advertised port of a broker that listens on `port`: a
+    proxy's, say. `listeners`: further listeners, name → security protocol; `servers(name)` gives
+    their addresses. `users`: name → password, for SCRAM. `properties`: broker configs, by Kafka's
+    names. Raises Unavailable.
     """
 
     def __init__(

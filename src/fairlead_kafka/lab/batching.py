@@ -101,7 +101,7 @@ def run(
     records_per_batch, bytes, ratio, p50_ms, p99_ms, requests, cpu_s}: `bytes` are those of the
     batches, `ratio` is bytes by bytes of values (above 1: what batches and records cost beside
     their values), latencies are from submission to acknowledgement. "limits": {table, target,
-    limit, setting, records, acked, batches, got}, `got` being what the caller was told.
+    limit, setting, records, acked, batches, got}, `got` being the caller's result.
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []

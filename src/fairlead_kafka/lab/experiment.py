@@ -19,7 +19,7 @@ from fairlead_kafka.lab.plotting import Unplottable
 
 Row: TypeAlias = JsonObject
 Status = Callable[[str], None]
-"""Callback that is told what is being measured now, to show progress."""
+"""Callback that is called with the present measurement, to show progress."""
 
 REPORT_VERSION = 1
 AS_KAFKA: Mapping[str, Json] = {"batch.max.size": 0}

@@ -421,7 +421,7 @@ def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
 
 
 def comparison(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
-    """Compare what the clients were told with what was read.
+    """Compare the clients' acknowledged records with those that were read.
 
     `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not
     compacted. `disorder`: numbers read that are not greater than the one before them. `failed`:

@@ -14,7 +14,8 @@ SizeArray = npt.NDArray[np.int64]
 
 
 class Partitions(Protocol):
-    """A set of partitions that is only asked what is in it; false if it is known to be empty."""
+    """A set of partitions, used only for `in` and its truth value: false if it is known to be
+    empty."""
 
     def __contains__(self, partition: int, /) -> bool: ...
 

@@ -176,14 +176,14 @@ class KafkaUniformPolicy:
 
 class UniformPolicy(KafkaUniformPolicy):
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform,
-    whatever is slow.
+    whichever broker is slow.
 
     Quanta are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but a byte counter
     is kept of all that they took: the next one goes to the partition that had least, drawn at
     random among those within half of batch.size, and never to the same partition again while
-    another has a leader. What one quantum took too much is thereby taken off the next, and no draw
-    wanders. While no partition lacks a leader, any two differ by at most two quanta, of less than
-    `2 S + 61 + a record` bytes each, and S / 2 (S: batch.size, 61: a batch's header).
+    another has a leader. So the excess of one quantum is subtracted from the next, and differences
+    do not add up. While no partition lacks a leader, any two differ by at most two quanta, of less
+    than `2 S + 61 + a record` bytes each, and S / 2 (S: batch.size, 61: a batch's header).
 
     With `together`, quanta that are submitted at once, two or more for each partition, become one
     run of records for each, which puts all level but for a record: for a producer that would put

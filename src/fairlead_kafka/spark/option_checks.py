@@ -23,7 +23,7 @@ _SERVERS = "bootstrap.servers"
 
 
 class WrongOptions(ConfigError):
-    """Options that make no sense; `problems` has them one by one, most with the option's name and a
+    """Error for invalid options; `problems` has them one by one, most with the option's name and a
     colon first."""
 
     problems: tuple[str, ...] = ()
@@ -147,8 +147,7 @@ def client_problems(scope: str, client: Mapping[str, str]) -> list[str]:
 
 
 def is_given(name: str, values: Values, wrong: list[str]) -> bool:
-    """Whether an option is given, also one whose value makes no sense, which is among what is
-    wrong."""
+    """True if an option is given, even with an invalid value, whose message is in `wrong`."""
     return name in values or any(problem.startswith(f"{name}:") for problem in wrong)
 
 

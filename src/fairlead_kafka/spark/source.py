@@ -48,7 +48,7 @@ class FairleadSource(DataSource):
         return "fairlead"
 
     def schema(self) -> StructType:
-        """The columns of a read, or of a view. ConfigError for options that make no sense."""
+        """The columns of a read, or of a view. ConfigError for invalid options."""
         view = view_of(self.options)
         if view in VIEW_OPTIONS:
             from fairlead_kafka.spark.views import VIEWS
@@ -57,7 +57,7 @@ class FairleadSource(DataSource):
         return source_schema(read_layout(self.options).resolved())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader of a batch read. ConfigError for options that make no sense."""
+        """The reader of a batch read. ConfigError for invalid options."""
         options = parse_read_options(self.options)
         if options.view in VIEW_OPTIONS:
             from fairlead_kafka.spark.views import view_reader
@@ -73,7 +73,7 @@ class FairleadSource(DataSource):
         return FairleadReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The reader of a streaming query. ConfigError for options that make no sense."""
+        """The reader of a streaming query. ConfigError for invalid options."""
         options = _checked(parse_read_options(self.options, streaming=True), schema)
         if has(Feature.LIMITS):
             from fairlead_kafka.spark.stream_reader import FairleadStreamReader
@@ -85,9 +85,8 @@ class FairleadSource(DataSource):
         return UnlimitedStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """The writer of a batch write. ConfigError for options or columns that make no sense; also
-        raises, before a task has written a row, any error by which an exactly-once write is
-        impossible."""
+        """The writer of a batch write. ConfigError for invalid options or columns; also raises,
+        before a task has written a row, any error by which an exactly-once write is impossible."""
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)

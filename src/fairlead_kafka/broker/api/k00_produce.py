@@ -75,7 +75,7 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
     ),
     ErrorCode.NOT_ENOUGH_REPLICAS,
 )
-"""Error of the transaction coordinator → error told to the producer (Kafka's
+"""Error of the transaction coordinator → error sent to the producer (Kafka's
 `ReplicaManager.handleProduceAppend`)."""
 
 

@@ -6,8 +6,8 @@ least one whole batch is given even above max_bytes (KIP-74), which is capped by
 from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is answered, only what
 changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and
 the aborted transactions among what is given are listed, by first offset. A damaged batch is never
-given: what lies before it is, and who asks for itself is told CORRUPT_MESSAGE for that partition
-alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
+given: batches before it are, and a fetch at the damaged batch gets CORRUPT_MESSAGE for that
+partition alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
 
 A consumer above its consumer_byte_rate or request_percentage gets an answer without partitions that
 says for how long to wait. No answer is larger than it could be given after the longest wait, but

@@ -3,7 +3,7 @@
 Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on.
 A partition without an offset is -1, without an error. With `require_stable` (7 on) a partition of
 which an open transaction commits an offset is UNSTABLE_OFFSET_COMMIT: come again (KIP-447). A
-member of the consumer protocol (KIP-848; 9 on) is told offsets at its epoch (UNKNOWN_MEMBER_ID,
+member of the consumer protocol (KIP-848; 9 on) gets offsets at its epoch (UNKNOWN_MEMBER_ID,
 STALE_MEMBER_EPOCH); in classic groups any is taken.
 
 Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED) and on each topic:
@@ -35,7 +35,7 @@ _OldTopic = OffsetFetchResponse.OffsetFetchResponseTopic
 _OldRow = OffsetFetchResponse.OffsetFetchResponsePartition
 
 _ERRORS_FROM_VERSION = 2
-"""Version from which a group's error is told once; before, with each partition."""
+"""Version from which a group's error is answered once; before, with each partition."""
 _GROUPS_FROM_VERSION = 8
 _MEMBERS_FROM_VERSION = 9
 _IDS_FROM_VERSION = 10

@@ -1,9 +1,9 @@
 """DescribeGroups (15): a group's state, protocol and members.
 
-Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there, or
-is one of the consumer protocol, is Dead (from 6 on with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each
-group (GROUP_AUTHORIZATION_FAILED for it); the authorized operations, if asked for, are those of the
-session's principal.
+Versions 0-6. Metadata are only returned for a stable group, as in Kafka. A group that is not there,
+or is one of the consumer protocol, is Dead (from 6 on with GROUP_ID_NOT_FOUND). Needs DESCRIBE on
+each group (GROUP_AUTHORIZATION_FAILED for it); the authorized operations, if asked for, are those
+of the session's principal.
 """
 
 from __future__ import annotations

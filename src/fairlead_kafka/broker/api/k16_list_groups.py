@@ -1,7 +1,7 @@
 """ListGroups (16): the groups this broker coordinates.
 
-Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): classic or
-consumer. Told are the groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
+Versions 0-5; by state from 4 on (KIP-518), by type from 5 on (KIP-848): classic or consumer. Listed
+are the groups that the session may DESCRIBE, or all if it may DESCRIBE the cluster.
 """
 
 from __future__ import annotations

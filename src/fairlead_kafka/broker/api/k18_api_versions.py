@@ -2,7 +2,7 @@
 
 Versions 0-4. Every other version is answered in version 0 with UNSUPPORTED_VERSION and this API's
 own range (KIP-511; `sessions`). From version 3 on the client names its software; a name that does
-not fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are told: the
+not fit Kafka's pattern is INVALID_REQUEST. From version 3 on features (KIP-584) are answered: the
 levels that this release serves, below version 4 without those that begin at 0 (KIP-1022), and the
 cluster's own, by which clients choose the protocol of transactions and of groups. Needs no right.
 """
@@ -23,10 +23,10 @@ from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
 _TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""APIs that are told only while the cluster asks for metrics: a client that sees them asks what is
-wanted."""
+"""APIs that are advertised only while the cluster asks for metrics: a client that finds them asks
+which metrics are wanted."""
 _ZERO_FROM_VERSION = 4
-"""Version from which features whose levels begin at 0 are told: older clients fail at them
+"""Version from which features whose levels begin at 0 are answered: older clients fail at them
 (KAFKA-17011)."""
 
 

@@ -9,8 +9,8 @@ it they are refused from version 6 on (THROTTLING_QUOTA_EXCEEDED), and before th
 their client throttled. `timeout_ms` has nothing to bound: nothing is waited for.
 
 Needs CREATE on the cluster, or on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or
-not). What the topic is like, and its configs, are told to those who may DESCRIBE_CONFIGS of it;
-else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
+not). The topic's partitions, replicas and configs are answered to principals with DESCRIBE_CONFIGS
+on it; else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations

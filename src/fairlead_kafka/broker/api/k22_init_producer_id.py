@@ -5,8 +5,8 @@ Versions 0-5. Without a transactional id each call gives a new id with epoch 0, 
 client had before (as Kafka's `TransactionCoordinator.handleInitProducerId` does). With one, the
 producer that had it before is fenced, and a transaction that is open is aborted first
 (CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on
-with the next epoch (KIP-360). Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
-Not served: 6 (two-phase commit, KIP-939).
+with the next epoch (KIP-360). Below version 4 PRODUCER_FENCED is answered as
+INVALID_PRODUCER_EPOCH. Not served: 6 (two-phase commit, KIP-939).
 
 Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one
 IDEMPOTENT_WRITE on the cluster, or WRITE on any topic (KIP-679; CLUSTER_AUTHORIZATION_FAILED).

@@ -6,7 +6,7 @@ once, which may ask only whether the partitions are in the transaction (`verify_
 a producer has sent that does not add partitions itself (KIP-890). If
 one partition cannot be added none is: one that is not there gets UNKNOWN_TOPIC_OR_PARTITION, a
 client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
-version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+version 2 PRODUCER_FENCED is answered as INVALID_PRODUCER_EPOCH.
 
 A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all
 partitions) and on each topic (TOPIC_AUTHORIZATION_FAILED, and then none is added); a broker

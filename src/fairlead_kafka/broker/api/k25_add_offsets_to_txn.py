@@ -1,8 +1,8 @@
 """AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition
 of `__consumer_offsets` is added to it.
 
-Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Needs WRITE on the
-transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group
+Versions 0-4. Below version 2 PRODUCER_FENCED is answered as INVALID_PRODUCER_EPOCH. Needs WRITE on
+the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group
 (GROUP_AUTHORIZATION_FAILED).
 """
 

@@ -1,9 +1,9 @@
 """EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the
 markers are brought.
 
-Versions 0-5. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. From version 5 on
-each transaction has an epoch of its own: the answer has the producer id and epoch of the next one,
-and an abort without a transaction raises the epoch all the same (KIP-890). Needs WRITE on the
+Versions 0-5. Below version 2 PRODUCER_FENCED is answered as INVALID_PRODUCER_EPOCH. From version 5
+on each transaction has an epoch of its own: the answer has the producer id and epoch of the next
+one, and an abort without a transaction raises the epoch all the same (KIP-890). Needs WRITE on the
 transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 

@@ -3,8 +3,8 @@ the transaction is committed.
 
 Versions 0-5. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer
 says for which member it speaks, and a member of an old generation is refused (KIP-447). Below
-version 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4
-TRANSACTION_ABORTABLE as INVALID_TXN_STATE. From version 5 on the group's offsets are added to the
+version 2 COORDINATOR_LOAD_IN_PROGRESS is answered as COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below
+4 TRANSACTION_ABORTABLE as INVALID_TXN_STATE. From version 5 on the group's offsets are added to the
 transaction by this request, without AddOffsetsToTxn (KIP-890).
 
 Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition),
@@ -125,7 +125,7 @@ _VERIFY_ERRORS = {
     int(ErrorCode.NOT_COORDINATOR): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
     int(ErrorCode.CONCURRENT_TRANSACTIONS): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
 }
-"""Error of the transaction's coordinator → error told to the client: the group is here, so the
+"""Error of the transaction's coordinator → error sent to the client: the group is here, so the
 client should retry, and not look for another coordinator."""
 
 

@@ -1,9 +1,9 @@
 """DeleteAcls (31): the ACLs that fit filters go; the answer says for each filter which did.
 
 Versions 1-3. Every broker serves it and has the controller decide. Needs ALTER on the cluster. An
-ACL that fits several filters is told with each of them. Refused: everything without an authorizer
-(SECURITY_DISABLED), filters with something that this release does not know (INVALID_REQUEST, each
-for itself).
+ACL that fits several filters is answered with each of them. Refused: everything without an
+authorizer (SECURITY_DISABLED), filters with something that this release does not know
+(INVALID_REQUEST, each for itself).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ leader at all (KIP-460).
 
 Versions 0-2; version 0 knows the preferred leader alone. Every broker serves it and has the
 controller decide. Null for the partitions means all of them, and only those that needed an election
-are told of. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the preferred leader is
+are answered. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the preferred leader is
 down or not in sync (PREFERRED_LEADER_NOT_AVAILABLE), no replica is alive
 (ELIGIBLE_LEADERS_NOT_AVAILABLE), no such partition (UNKNOWN_TOPIC_OR_PARTITION); as a whole: a type
 that is not one (INVALID_REQUEST). The election is over when the answer is sent, so `timeout_ms`

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (50): which users have passwords for SCRAM, and how often these were
 hashed (KIP-554).
 
-Version 0. No user named: all of them. Nothing that helps to log in is told. Needs DESCRIBE on the
+Version 0. No user named: all of them. Salts and keys are not answered. Needs DESCRIBE on the
 cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 

@@ -1,7 +1,7 @@
 """DescribeCluster (60): the cluster's id, its controller and its brokers.
 
 Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to
-any broker. Brokers that are down are told from version 2 on if asked for (fenced, in Kafka's
+any broker. Brokers that are down are answered from version 2 on if asked for (fenced, in Kafka's
 words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE): there is no quorum to
 connect to. Needs no right; the authorized operations, if asked for, are 0 without DESCRIBE on the
 cluster.

@@ -2,7 +2,7 @@
 
 Versions 0-2; by how long the transaction is open from 1 on (KIP-994), by a regular expression that
 takes the whole id from 2 on (KIP-1152; RE2's syntax as far as `base.patterns` has it,
-INVALID_REGULAR_EXPRESSION). Told are those that the session may DESCRIBE.
+INVALID_REGULAR_EXPRESSION). Listed are the ids that the session may DESCRIBE.
 """
 
 from __future__ import annotations

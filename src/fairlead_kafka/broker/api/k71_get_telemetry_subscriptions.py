@@ -1,9 +1,9 @@
 """GetTelemetrySubscriptions (71): which of its metrics a client is to push, and how often
 (KIP-714).
 
-Version 0. Told by ApiVersions only while there are subscriptions, since every client asks a broker
-that has the API. A client without an id gets one. THROTTLING_QUOTA_EXCEEDED if it asks again before
-its interval is over. Needs no right.
+Version 0. Advertised by ApiVersions only while there are subscriptions, since every client asks a
+broker that has the API. A client without an id gets one. THROTTLING_QUOTA_EXCEEDED if it asks again
+before its interval is over. Needs no right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ShareGroupHeartbeat (76): a member of a share group joins, stays, sends its subscription, and
 leaves; the answer has the partitions to fetch (KIP-932).
 
-Version 1. Answered when the log has what the answer rests on. New partitions are told with the
-heartbeat after the share coordinator has their state. UNSUPPORTED_VERSION where the feature
+Version 1. Answered when the log has what the answer rests on. New partitions are answered to the
+first heartbeat after the share coordinator has their state. UNSUPPORTED_VERSION where the feature
 share.version is 0. Needs READ on the group (GROUP_AUTHORIZATION_FAILED) and DESCRIBE on each topic
 that is named (TOPIC_AUTHORIZATION_FAILED).
 """

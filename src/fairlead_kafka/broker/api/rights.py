@@ -21,7 +21,7 @@ REFUSED_WITH: dict[AclResourceType, int] = {
     AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""Resource type → what a missing right on it is told as (Kafka's `AclEntry.authorizationError`)."""
+"""Resource type → error code for a missing right on it (Kafka's `AclEntry.authorizationError`)."""
 
 
 _ALL_OPERATIONS = {

@@ -22,16 +22,16 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
     """Every member has its target."""
     DEAD = "Dead"
-    """Gone: told of a group that is not there."""
+    """The state answered for a group that does not exist."""
 
 
 class MemberState(IntEnum):
     """State of a member, by the number that its record has."""
 
     STABLE = 0
-    """The member has all that it was told, and nothing more is free for it."""
+    """The member owns all partitions of its assignment, and no more are free for it."""
     UNREVOKED_PARTITIONS = 1
-    """The member was told to give partitions up, and has not said that it did."""
+    """The member was asked to revoke partitions, and has not acknowledged that yet."""
     UNRELEASED_PARTITIONS = 2
     """Partitions of the member's target are still with others."""
     UNKNOWN = 127

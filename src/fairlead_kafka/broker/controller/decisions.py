@@ -25,8 +25,8 @@ from fairlead_kafka.broker.controller.placement import Assignments
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 DecisionDone = Callable[[R | None, BrokerError | None], None]
-"""Told once what came of a decision: (result, None) or (None, error). The broker's own image has
-the decision by then."""
+"""Called once with the outcome of a decision: (result, None) or (None, error). The broker's own
+image has the decision by then."""
 
 
 class Decision(Generic[R_co]):

@@ -142,7 +142,8 @@ class GroupWrite:
 
     after: list[Callable[[int], None]]
     late: bool = False
-    """It took longer than `offsets.commit.timeout.ms`, and those that waited were told so."""
+    """True if the write took longer than `offsets.commit.timeout.ms`, and the waiting requests were
+    answered with that error."""
 
 
 @dataclass(slots=True)

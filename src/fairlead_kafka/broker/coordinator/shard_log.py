@@ -41,16 +41,16 @@ _OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""Error of an append of offsets → error told to the client (Kafka's
+"""Error of an append of offsets → error sent to the client (Kafka's
 `GroupMetadataManager.storeOffsets`)."""
 _GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS
 }
-"""Error of an append of a group's assignment → error told to its members (Kafka's
+"""Error of an append of a group's assignment → error sent to its members (Kafka's
 `GroupMetadataManager.storeGroup`)."""
 
 _CONSUMER_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS
-"""Error of an append of a consumer group's records → error told to its members (Kafka's
+"""Error of an append of a consumer group's records → error sent to its members (Kafka's
 `CoordinatorOperationExceptionHelper`)."""
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]

@@ -171,7 +171,7 @@ class Feed:
 
     def end(self) -> None:
         """Called when the connection or its broker has ended. What is known of the follower's log
-        is kept, as by Kafka's leader. A broker that only seemed to have ended is told to begin
+        is kept, as by Kafka's leader. A broker that only seemed to have ended is asked to begin
         another stream."""
         self._ended = True
         reply, self._reply = self._reply, None

@@ -115,7 +115,7 @@ class Fetcher:
         self._meeting: dict[Key, Followed] = {}
         """Met in the pull that is under way."""
         self._dropped: dict[Key, None] = {}
-        """Partitions not followed here any more, which the leader is to be told."""
+        """Partitions not followed here any more, to be reported to the leader."""
         self._written = 0
         self._later: dict[Key, Followed] = {}
         """Leader and follower do not agree on these: they meet again a little later."""
@@ -350,8 +350,8 @@ class Fetcher:
         self._pause()
 
     def _set_aside(self, followed: Followed, error: Exception) -> None:
-        """Set a partition aside of which not all received batches could be written: the leader is
-        told, and the partition meets it again later."""
+        """Set a partition aside of which not all received batches could be written: that is
+        reported to the leader, and the partition is met again later."""
         if str(error) != followed.complaint:
             followed.complaint = str(error)
             text = "broker %d cannot follow %s-%d at broker %d: %s"

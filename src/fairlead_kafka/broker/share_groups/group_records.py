@@ -98,7 +98,8 @@ class ShareEpoch(NamedTuple):
 
 
 class ShareTargetEpoch(NamedTuple):
-    """The group epoch that the targets are of, and when they were computed, ms; 0: not told."""
+    """The group epoch that the targets are of, and when they were computed, ms since 1970; 0: not
+    known."""
 
     epoch: int
     assigned_ms: int

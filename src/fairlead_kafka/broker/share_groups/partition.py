@@ -378,7 +378,7 @@ _CLIENT_ERRORS: dict[int, int] = {
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""Error of reading or writing a state → what members are told (Kafka's
+"""Error of reading or writing a state → error sent to members (Kafka's
 `SharePartition.fetchPersisterError`); any other is UNKNOWN_SERVER_ERROR."""
 _DURATION = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?)?", re.IGNORECASE)
 

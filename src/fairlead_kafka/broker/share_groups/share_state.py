@@ -26,7 +26,7 @@ from fairlead_kafka.broker.share_groups.window import StateBatch
 NO_OFFSET = -1
 """Start offset that `share.auto.offset.reset` is still to say."""
 NO_COUNT = -1
-"""Complete count that nobody told."""
+"""Count of complete records that is not known."""
 _SNAPSHOT, _UPDATE = 0, 1
 _VALUE_VERSION = 0
 _COUNT_TAG = 0

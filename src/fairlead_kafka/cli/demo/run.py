@@ -102,7 +102,7 @@ class PipelineFailed(FairleadError):
 
 
 Status = Callable[[str], None]
-"""Told what is being done now, for showing progress."""
+"""Callback that is called with the present step, for showing progress."""
 
 
 def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:

@@ -44,7 +44,7 @@ class HotKeys:
         self.records = 0
         self.unkeyed = 0
         self.error = 0
-        """No key has more records than is told of it and this."""
+        """The most records by which the count of a key may be too low."""
 
     @property
     def distinct(self) -> int:

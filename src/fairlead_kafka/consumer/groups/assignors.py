@@ -71,7 +71,7 @@ class Assignor(NamedTuple):
 def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:
     """Assign neighbouring partitions to each member, topic by topic.
 
-    The first members get one more if it does not come out even.
+    If the partitions of a topic cannot be divided evenly, the first members get one more.
     """
     shares: Assignments = {member: [] for member in members}
     for topic in _topics(counts, members):

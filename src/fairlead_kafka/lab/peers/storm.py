@@ -61,7 +61,7 @@ class Errand:
 
 
 class Results:
-    """Results of records, as the client was told them."""
+    """Results of records, as the client reported them."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

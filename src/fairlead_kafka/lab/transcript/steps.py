@@ -66,7 +66,7 @@ class Seen:
         return self.kept[name]
 
     def id(self, topic: str) -> UUID:
-        """The id of a topic; all zeros if no answer has told it."""
+        """The id of a topic; all zeros if no answer had it."""
         return self.ids.get(topic, NO_ID)
 
     def learn(self, answer: object) -> None:
