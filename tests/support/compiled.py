@@ -1,7 +1,8 @@
 """Has one process compile our modules and the test files before several need them at once, each of
 which would compile the same.
 
-`python -m tests.support.compiled tests` does so where much is not compiled yet, as in a fresh clone.
+`python -m tests.support.compiled tests` does so where much is not compiled yet, as in a fresh
+clone.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ByteCounter:
 
     @property
     def counted(self) -> int:
-        """Partitions whose bytes count: all but those that `leave` has marked as away."""
+        """Number of partitions whose bytes count: all but those that `leave` has marked as away."""
         return sum([count for _, count in self._sums.values()])
 
     @property

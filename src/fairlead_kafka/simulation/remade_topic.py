@@ -1,10 +1,10 @@
-"""The topic "remade" of some worlds `readers`: it is deleted and made again under the same name, while
-consumers that were assigned its partition read on.
+"""The topic "remade" of some worlds `readers`: it is deleted and made again under the same name,
+while consumers that were assigned its partition read on.
 
 What is written names its topic by id, so no record of one life of the topic comes into another. A
 consumer with `auto.offset.reset=earliest` is given each life that it sees from offset 0 on, without
-gaps, and nothing of an earlier life afterwards. Once all is well the topic is made again a few times
-more, shorter or longer than it was read, and the last life has to be read to its end.
+gaps, and nothing of an earlier life afterwards. Once all is well the topic is made again a few
+times more, shorter or longer than it was read, and the last life has to be read to its end.
 """
 
 from __future__ import annotations
@@ -254,7 +254,8 @@ class RemadeTopic:
     def violations(self, lost: bool) -> list[str]:
         """Errors in what followers were given, as texts.
 
-        `lost`: brokers may have lost what they acknowledged before all was well, so that logs were cut.
+        `lost`: brokers may have lost what they acknowledged before all was well, so that logs were
+        cut.
         """
         whole_from = self._calm_from if lost else 0
         wrong = [wrong_step(follower.given, whole_from) for follower in self.followers]
@@ -270,7 +271,8 @@ class RemadeTopic:
 
 
 def wrong_step(given: Sequence[Given], whole_from: int) -> tuple[Given, Given] | None:
-    """The first two records of `given` of which one cannot come right after the other; None: all may.
+    """The first two records of `given` of which one cannot come right after the other; None: all
+    may.
 
     Lives only grow. From life `whole_from` on each begins at offset 0 and has no gaps.
     """

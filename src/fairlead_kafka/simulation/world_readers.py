@@ -47,7 +47,8 @@ CONNECTIONS_MAX, DESCRIPTORS_MAX = 100, 150
 The difference is for files, and for its own connections to other brokers.
 """
 REMADE_SEEDS = (3, 7, 9)
-"""Last digits of seeds with a topic that is made again; canaries of other parts name other seeds."""
+"""Last digits of seeds with a topic that is made again; canaries of other parts name other
+seeds."""
 REMADE_SALT = 0x4E3A
 """Makes the generator of that topic from the seed, so that the rest is drawn as without it."""
 STILL_MS = 800.0
