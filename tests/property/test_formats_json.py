@@ -1,5 +1,5 @@
-"""JSON by column, in machine code, is what Arrow's parser and Python's make of each text, whatever the
-text; and what machine code can take it does take."""
+"""JSON by column, in machine code, is what Arrow's parser and Python's make of each text, whatever
+the text; and what machine code can take it does take."""
 
 from __future__ import annotations
 

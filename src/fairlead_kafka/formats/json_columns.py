@@ -1,5 +1,5 @@
-"""JSON to columns, whatever the type: blocks by machine code (`json_reading`), and what it leaves by
-Arrow's parser and row by row (`json_blocks`)."""
+"""JSON to columns, whatever the type: blocks by machine code (`json_reading`), and what it leaves
+by Arrow's parser and row by row (`json_blocks`)."""
 
 from __future__ import annotations
 

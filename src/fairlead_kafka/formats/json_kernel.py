@@ -1,7 +1,7 @@
 """The kernel that reads JSON into columns (`src/native/json.c`), and its reference implementation.
 
-**Operations**, of five numbers each: kind, slot, argument, skip, valid. The first is the struct that
-a text is. STRUCT: its fields are the `skip` operations from `argument` on, one after another.
+**Operations**, of five numbers each: kind, slot, argument, skip, valid. The first is the struct
+that a text is. STRUCT: its fields are the `skip` operations from `argument` on, one after another.
 WHOLE: `argument` is the number of bits. Every field has a column of booleans, `valid`, that is True
 where its value is there and not null. DAY is days since 1970, INSTANT and LOCAL microseconds; an
 INSTANT may have a zone. Slots are those of `kernels`; TEXT takes two.
@@ -9,11 +9,11 @@ INSTANT may have a zone. Slots are those of `kernels`; TEXT takes two.
 **Names** of fields stand one after another, `"name":` for each operation, and are compared byte by
 byte.
 
-**What is not taken**, and left to other code, which reads it or says why it does not fit: texts that
-are no object; values of another type than their field's; numbers of more than 19 digits, or whose
-exponent is beyond `EXPONENTS`; names with escapes, lone surrogates, a struct that is there twice; what
-is passed over and is nested deeper than `PASSED_DEPTH_MAX`; and whatever is not JSON. A row that is
-not taken has anything in its slots.
+**What is not taken**, and left to other code, which reads it or says why it does not fit: texts
+that are no object; values of another type than their field's; numbers of more than 19 digits, or
+whose exponent is beyond `EXPONENTS`; names with escapes, lone surrogates, a struct that is there
+twice; what is passed over and is nested deeper than `PASSED_DEPTH_MAX`; and whatever is not JSON. A
+row that is not taken has anything in its slots.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from fairlead_kafka.formats.kernels import OP_FIELDS, Bools, Bytes, Int64
 
 STRUCT, TEXT, WHOLE, NUMBER, TRUTH, DAY, INSTANT, LOCAL = range(8)
 EXPONENTS = range(-300, 289)
-"""Exponents of ten with which up to 19 digits are a double that is neither subnormal nor infinite."""
+"""Exponents of ten with which up to 19 digits are a double that is neither subnormal nor
+infinite."""
 _ROUNDED_UP_FROM = -27
 DIGITS_MAX = 19
 PASSED_DEPTH_MAX = 64
@@ -64,8 +65,8 @@ class _Left(Exception):
 def powers_of_five() -> Int64:
     """The 128 most significant bits of 5**q for each q of `EXPONENTS`, in two numbers.
 
-    As in D. Lemire, "Number Parsing at a Gigabyte per Second" (2021): the bits below are cut off; of
-    inverses that 64 bits of digits could hit exactly, they are rounded up.
+    As in D. Lemire, "Number Parsing at a Gigabyte per Second" (2021): the bits below are cut off;
+    of inverses that 64 bits of digits could hit exactly, they are rounded up.
     """
     table: list[int] = []
     for exponent in EXPONENTS:
@@ -86,12 +87,12 @@ def decode_json(
 ) -> tuple[int, int]:  # fmt: skip
     """Read the texts `given` by the operations of a struct.
 
-    `faults` are the rows that are not taken. Returns how many, and how many bytes of `unescaped` were
-    filled: texts that have escapes are written there, and begin where their slot says behind the end
-    of `source`. `order` is what was learned of the order of fields, an operation's successor and a
-    struct's first field, and speeds up what it is right about. Assumes that slots, valid and `places`
-    begin as zero, that `places` are a power of two and twice the operations at least, that `unescaped`
-    is as large as all texts, and `powers_of_five()`.
+    `faults` are the rows that are not taken. Returns how many, and how many bytes of `unescaped`
+    were filled: texts that have escapes are written there, and begin where their slot says behind
+    the end of `source`. `order` is what was learned of the order of fields, an operation's
+    successor and a struct's first field, and speeds up what it is right about. Assumes that slots,
+    valid and `places` begin as zero, that `places` are a power of two and twice the operations at
+    least, that `unescaped` is as large as all texts, and `powers_of_five()`.
     """
     reader = _Reader(source.tobytes(), ops, names, name_offsets)
     wrong = 0

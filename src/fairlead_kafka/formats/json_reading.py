@@ -58,8 +58,8 @@ Make = Callable[[Slots], pa.Array]
 
 class Plan(NamedTuple):
     """The operations with their names, the order in which fields are expected, the operations of
-    required fields, each behind that of its struct, the number of slots, and the function that makes
-    an array of these."""
+    required fields, each behind that of its struct, the number of slots, and the function that
+    makes an array of these."""
 
     ops: Int64
     names: Bytes
@@ -70,7 +70,8 @@ class Plan(NamedTuple):
     make: Make
 
     def array(self, slots: Slots, bad: Bools) -> pa.Array:
-        """The array of slots that were filled; null, down to the last field, in rows that are bad."""
+        """The array of slots that were filled; null, down to the last field, in rows that are
+        bad."""
         if bad.any():
             slots.present.reshape(-1, slots.rows)[:, bad] = False
         return self.make(slots)

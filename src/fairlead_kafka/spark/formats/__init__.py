@@ -10,10 +10,10 @@ executors with the layout, so that all tasks of a read have one reader's schema.
 
 **Work** (`decoding`). Only `Layout.record_columns` are asked of the consumer, which decodes no
 others. A decoder turns a column of bytes into a column of the format's type: those of the room
-`formats`, by machine code for whole blocks, and by libraries for what it leaves. Each decoder returns
-the rows that do not parse with a reason. **Garbage
-never fails a task**: a value that does not parse is null, and its bytes and the reason are in the
-column `rescued`. A row parses whole or not at all: no field is made null because it does not fit.
+`formats`, by machine code for whole blocks, and by libraries for what it leaves. Each decoder
+returns the rows that do not parse with a reason. **Garbage never fails a task**: a value that does
+not parse is null, and its bytes and the reason are in the column `rescued`. A row parses whole or
+not at all: no field is made null because it does not fit.
 
 A value's result depends neither on the way it was read nor on its neighbours (property tests
 compare the ways).
