@@ -7,11 +7,14 @@ from functools import partial
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer.groups.heartbeats import SOON_ANSWERS, beat_delay_ms
 from fairlead_kafka.wire import ApiKey, Message, Request
 from tests.support.fake_fetch_broker import FakeCluster, coordinator_answer
 
 GROUP = "g"
 INTERVAL_MS = 500
+SETTLED_MS = beat_delay_ms(INTERVAL_MS, 0) * (SOON_ANSWERS + 1)
+"""So long after a change a member is back to one heartbeat in an interval."""
 _IDS_FROM_VERSION = 10
 """Of OffsetCommit and of OffsetFetch."""
 _VERSIONS = {

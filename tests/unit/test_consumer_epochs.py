@@ -14,7 +14,7 @@ from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer.groups import EPOCH_TRANSITIONS, EpochSignal, EpochState
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.epoch_rig import HEARTBEAT, T0, T1, T2, Coordinated, whole
-from tests.support.fake_coordinator import GROUP, INTERVAL_MS
+from tests.support.fake_coordinator import GROUP, INTERVAL_MS, SETTLED_MS
 
 
 @pytest.fixture
@@ -34,6 +34,7 @@ def test_a_member_joins_says_what_it_owns_and_then_only_that_it_lives(rig: Coord
     assert acknowledgement.member_epoch == rig.coordinator.epoch
     assert len(acknowledgement.topic_partitions) == 1
     assert not whole(acknowledgement)
+    rig.host.advance(SETTLED_MS)
     before = len(rig.coordinator.beats())
     rig.host.advance(INTERVAL_MS * 4)
     later = rig.coordinator.beats()[before:]

@@ -34,9 +34,10 @@ each member should read (`ConsumerMembership`). Its states are Kafka's (`epochs`
 
 The coordinator revokes partitions from one member first, and assigns them to another once the
 former has reported that it does not own them any more. So a member reports the partitions that it
-owns, among them those of a change at the gate, since it may still read them. Assignments name
-topics by id; names come from metadata (`looking`), and topics without a known name are taken over
-later.
+owns, among them those of a change at the gate, since it may still read them. A member whose
+assignment has changed asks soon again for what others give up (`heartbeats.beat_delay_ms`).
+Assignments name topics by id; names come from metadata (`looking`), and topics without a known name
+are taken over later.
 
 Positions come from committed offsets where there are some, else by the reset policy. Commits are
 sent with the member's generation or epoch; one with a stale epoch is sent again with the next. A

@@ -20,7 +20,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.groups.epochs import BEATING, EPOCH_TRANSITIONS, EpochSignal, EpochState
 from fairlead_kafka.consumer.groups.gate import Gate, GroupChange
-from fairlead_kafka.consumer.groups.heartbeats import JOIN_EPOCH, Heartbeats, Owned, Status
+from fairlead_kafka.consumer.groups.heartbeats import JOIN_EPOCH, Heartbeats, Owned, Status, beat_delay_ms
 from fairlead_kafka.consumer.groups.looking import find_topics, topic_names
 from fairlead_kafka.consumer.groups.member import Assignee, Member
 from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
@@ -86,6 +86,8 @@ class ConsumerMembership(Member):
         self._names: dict[UUID, str] = {}
         self._resolving = False
         self._sent_ns = 0
+        self._unchanged = 0
+        """Answers in a row that left the assignment as it was."""
 
     # --- What the machine asks
 
@@ -408,12 +410,15 @@ class ConsumerMembership(Member):
         self.generation = answer.member_epoch
         if joined:
             self._log_joined()
-        self._beat_at_ns = self._sent_ns + ms_to_ns(answer.heartbeat_interval_ms)
+        before = self._target
         if answer.assignment is not None:
             rows = answer.assignment.topic_partitions
             self._assigned({row.topic_id: frozenset(row.partitions) for row in rows if row.partitions})
         elif self._state is EpochState.JOINING:
             self._assigned({})
+        self._unchanged = 0 if joined or self._target != before else self._unchanged + 1
+        delay_ms = beat_delay_ms(answer.heartbeat_interval_ms, self._unchanged)
+        self._beat_at_ns = self._sent_ns + ms_to_ns(delay_ms)
 
     def _fences(self, code: int) -> bool:
         """True if `code` says that the group went on without this member."""
