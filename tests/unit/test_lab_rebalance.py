@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from fairlead_kafka.consumer.groups.heartbeats import SOON_ANSWERS, beat_delay_ms
 from fairlead_kafka.lab import rebalance
 from fairlead_kafka.lab.peers.group_member import report
-from fairlead_kafka.lab.rebalance_figures import Reading, figures, is_calm, readers, twice
+from fairlead_kafka.lab.rebalance_figures import (
+    CALM_MS,
+    Reading,
+    figures,
+    is_calm,
+    members_before,
+    readers,
+    twice,
+)
 
 
 def reading(member: int, read_ms: int, partition: int, first: int, last: int, wait_ms: int = 10) -> Reading:
@@ -64,6 +73,16 @@ def test_a_group_is_calm_once_each_partition_has_one_reader_and_nothing_is_late(
     assert not is_calm([*calm, read(2, 1_020, 1, waited_ms=1_001)], 1_500, 2, calm_ms=600), "one was late"
 
 
+def test_each_event_finds_as_many_members_as_in_the_first_round() -> None:
+    found = [members_before(event, 3) for event in ("join", "leave", "die", "roll")]
+    assert found == [3, 4, 3, 3]
+
+
+def test_a_group_is_calm_no_sooner_than_its_members_are_back_to_their_interval() -> None:
+    asking_ms = sum(beat_delay_ms(5_000, unchanged) for unchanged in range(SOON_ANSWERS))
+    assert asking_ms < CALM_MS
+
+
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
 def test_in_virtual_time_only_the_share_of_the_member_that_comes_moves(protocol: str) -> None:
     rows = rebalance.run(
@@ -75,8 +94,13 @@ def test_in_virtual_time_only_the_share_of_the_member_that_comes_moves(protocol:
         members=[3],
         partitions=12,
         clock="virtual",
+        rounds=2,
     )
-    assert [(row["event"], row["moved"], row["kept"], row["twice"]) for row in rows] == [
-        ("join", 3, 9, 0),
-        ("leave", 3, 9, 0),
+    assert [(row["round"], row["event"], row["moved"], row["kept"], row["twice"]) for row in rows] == [
+        (1, "join", 3, 9, 0),
+        (1, "leave", 3, 9, 0),
+        (2, "join", 3, 9, 0),
+        (2, "leave", 3, 9, 0),
     ]
+    if protocol == "consumer":
+        assert rows[0]["again_s"] == 0, "what others give up is taken over within half a second"

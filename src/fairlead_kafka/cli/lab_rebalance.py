@@ -39,8 +39,12 @@ def rebalance(
         int | None,
         typer.Option(min=4, help="Partitions of the topic; default: 200; full: 1,000."),
     ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each group goes through the events.")] = 1,
+    at_once: Annotated[
+        bool, typer.Option("--at-once", help="The groups of all peers at the same time, not in turn.")
+    ] = False,
     clock: Clock = "real",
-    seed: Annotated[int, typer.Option(help="Of what is left to chance in virtual time.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the events' moments, and of chance in virtual time.")] = 1,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
@@ -67,4 +71,6 @@ def rebalance(
         clock=clock,
         seed=seed,
         partitions=partitions or size.partitions,
+        rounds=rounds,
+        at_once=at_once,
     )

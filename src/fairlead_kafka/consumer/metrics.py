@@ -95,6 +95,7 @@ class ConsumerMeter(ClientMeter):
     gaps: int
     between_ns: int
     polling_ns: int
+    heartbeats: int
     rebalances_failed: int
     fetched_max_bytes: int
     throttle_max_ms: int

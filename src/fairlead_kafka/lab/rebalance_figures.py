@@ -12,9 +12,15 @@ LATE_MS = 1_000
 on get it within two polls."""
 
 
-CALM_MS = 6_000
+CALM_MS = 7_000
 """A group is calm when for so long each partition was read by one member and without a wait: longer
-than the five seconds between two heartbeats of a member (KIP-848), by which partitions move."""
+than the five seconds between two heartbeats of a member (KIP-848), by which partitions move, and
+than the six for which a member of ours asks oftener behind a change."""
+
+
+PAUSE_MS = 5_000
+"""A calm group is left alone for up to so long: the next event comes at any moment of its members'
+heartbeat intervals, and not always so long after the one before."""
 
 
 ROLLED_MAX = 30
@@ -37,6 +43,11 @@ class Reading(NamedTuple):
         """A member's line. ValueError if it is none."""
         read_ms, partition, first, last, written_ms = map(int, line.split())
         return cls(member, read_ms, partition, first, last, written_ms)
+
+
+def members_before(event: str, members: int) -> int:
+    """How many members a group of `members` has when an event comes: one leaves that has joined."""
+    return members + 1 if event == "leave" else members
 
 
 def figures(readings: Sequence[Reading], since_ms: int, until_ms: int) -> JsonObject:

@@ -15,8 +15,17 @@ from typing import NamedTuple
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.broker.controller import NewTopic
 from fairlead_kafka.consumer import Chunk, decode_chunk
+from fairlead_kafka.consumer.metrics import Recorder
 from fairlead_kafka.lab.experiment import Row, Status
-from fairlead_kafka.lab.rebalance_figures import CALM_MS, ROLLED_MAX, Reading, figures, is_calm
+from fairlead_kafka.lab.rebalance_figures import (
+    CALM_MS,
+    PAUSE_MS,
+    ROLLED_MAX,
+    Reading,
+    figures,
+    is_calm,
+    members_before,
+)
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.group_ledger import Claim, GroupLedger
@@ -95,6 +104,8 @@ class _VirtualGroup:
         self._ledger = GroupLedger(TOPIC, [TOPIC], committed_only=False, request_timeout_ms=30_000)
         self._stage = Stage(self.host, self._script, self._violated)
         self._count = 0
+        self._recorders: list[Recorder] = []
+        """Of all members that there ever were."""
         self._write()
 
     def begin(self) -> None:
@@ -107,9 +118,21 @@ class _VirtualGroup:
             self._await_reading(member)
         self._calm()
 
+    def become(self, count: int) -> None:
+        """Start or end members, until there are so many and the group is calm."""
+        if len(self.members) == count:
+            return
+        while len(self.members) > count:
+            self._leave()
+        while len(self.members) < count:
+            self._await_reading(self._start())
+        self._calm()
+
     def event(self, name: str) -> Row:
-        """The figures of one event. TimedOut if the group does not become calm after it."""
-        since_ms = self.host.now_ms()
+        """The figures of one event, and how many heartbeats were answered until the group was calm
+        again. TimedOut if it does not become so."""
+        self.host.advance(self._rng.random() * PAUSE_MS)
+        since_ms, heartbeats = self.host.now_ms(), self._heartbeats()
         if name == "join":
             self._await_reading(self._start())
         elif name == "leave":
@@ -121,9 +144,14 @@ class _VirtualGroup:
                 self._leave()
                 self._await_reading(self._start())
         self._calm()
-        row = {"event": name} | figures(self.readings, since_ms, self.host.now_ms())
+        calm_s = (self.host.now_ms() - since_ms) / 1000
+        row: Row = {"event": name} | figures(self.readings, since_ms, self.host.now_ms())
+        row |= {"heartbeats": self._heartbeats() - heartbeats, "calm_s": calm_s}
         self._forget()
         return row
+
+    def _heartbeats(self) -> int:
+        return sum(recorder.whole.heartbeats for recorder in self._recorders)
 
     def ended(self, process: MemberProcess) -> None:
         """Forget a member that has ended."""
@@ -141,6 +169,7 @@ class _VirtualGroup:
         role = Role(self._count, self._new_rng(), config, HABITS, self._ledger)
         member = _Member(self._stage, role, self)
         self.members.append(member)
+        self._recorders.append(member.machine.recorder)
         member.begin([TOPIC])
         return member
 
@@ -192,6 +221,7 @@ def run_virtual(
     members: Sequence[int],
     partitions: int,
     seed: int,
+    rounds: int = 1,
 ) -> list[Row]:
     """A row for each event of each group; `protocols`: name → configs of its members."""
     rows: list[Row] = []
@@ -209,7 +239,10 @@ def run_virtual(
             try:
                 group = _VirtualGroup(_Task(dict(config), count, partitions, seed))
                 group.begin()
-                rows += [head | group.event(event) for event in events]
+                for number in range(rounds):
+                    for event in events:
+                        group.become(members_before(event, count))
+                        rows.append(head | {"round": number + 1} | group.event(event))
             except TimedOut as error:
                 rows.append(head | {"skipped": str(error)})
     return rows
