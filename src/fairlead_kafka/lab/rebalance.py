@@ -119,7 +119,7 @@ class _Cell(NamedTuple):
 
 
 class _Course(NamedTuple):
-    """What each group goes through: its events, so many times over, at moments that `seed` draws."""
+    """Events that each group goes through, `rounds` times over, at moments drawn from `seed`."""
 
     events: Sequence[str]
     rounds: int

@@ -18,13 +18,15 @@ LEAVE_FOR_A_WHILE_EPOCH = -2
 """A static member leaves with it: its partitions wait for it, as long as a session may last."""
 _UNCHANGED_MS = -1
 SOON_PARTS = 10
-"""A member that may be given more asks so many times in one interval. Others give up what it waits for
-at any moment of an interval, each when its own heartbeat is due: so the steps are even, and do not
-grow. What is free waits for a twentieth of the interval on average, a quarter of a second of 5 s."""
+"""A member that may be given more asks so many times in one interval. Others give up what it waits
+for at any moment of an interval, each when its own heartbeat is due: so the steps are even, and do
+not grow. What is free waits for a twentieth of the interval on average, a quarter of a second of
+5 s."""
 SOON_ANSWERS = 12
-"""It is back to the interval after so many answers in a row that change nothing: within one interval
-every other member has heard of the change, and the two steps more are for the last of them to finish
-its poll, commit and say so. That bounds the heartbeats that a change costs each member it concerns."""
+"""It is back to the interval after so many answers in a row that change nothing: within one
+interval every other member has heard of the change, and the two steps more are for the last of them
+to finish its poll, commit and report it. That bounds the heartbeats that a change costs each member
+it concerns."""
 SOON_LEAST_MS = 100
 """A step is no shorter, however short the interval is: to give up takes others a poll and a commit,
 so that asking oftener would show nothing."""
@@ -44,7 +46,9 @@ class Status(NamedTuple):
 
 
 def beat_delay_ms(interval_ms: int, unchanged: int) -> int:
-    """Milliseconds from one heartbeat to the next, of a member that was told to send one each `interval_ms`.
+    """Milliseconds from one heartbeat of a member to the next.
+
+    `interval_ms`: the heartbeat interval that the coordinator answered.
 
     `unchanged`: answers in a row that left the member's assignment as it was; 0 behind a join or an
     answer with another assignment, when others may be about to give up what is to come. The
