@@ -114,7 +114,7 @@ class _Cell(NamedTuple):
     partitions: int
 
     def head(self) -> Row:
-        """What all its rows begin with."""
+        """The columns that all rows of this group begin with."""
         return dict(self._asdict())
 
 
@@ -272,8 +272,8 @@ def run(
                         for cell in cells:
                             status(f"{name}, {count} members of {cell.system}, {protocol}")
                         with ThreadPoolExecutor(len(cells) if at_once else 1) as pool:
-                            told = pool.map(lambda cell: _group(servers, cell, course, classes), cells)
-                            rows += [row for found in told for row in found]
+                            groups = pool.map(lambda cell: _group(servers, cell, course, classes), cells)
+                            rows += [row for found in groups for row in found]
         except Unavailable as error:
             rows.append({"target": name, "skipped": str(error)})
     return rows
@@ -325,10 +325,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw, for each event a panel, the longest wait of partitions that stayed and the time until
     all is read again, by system and protocol; means of the rounds."""
     panels = []
-    told = [row for row in rows if "event" in row]
-    for name, event in dict.fromkeys((text_at(row, "target"), text_at(row, "event")) for row in told):
+    measured = [row for row in rows if "event" in row]
+    for name, event in dict.fromkeys((text_at(row, "target"), text_at(row, "event")) for row in measured):
         groups: dict[str, list[Row]] = {}
-        for row in told:
+        for row in measured:
             if (row["target"], row["event"]) == (name, event):
                 label = f"{row['system']} {row['protocol']}, {row['members']} members"
                 groups.setdefault(label, []).append(row)

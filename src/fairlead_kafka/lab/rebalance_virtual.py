@@ -105,7 +105,7 @@ class _VirtualGroup:
         self._stage = Stage(self.host, self._script, self._violated)
         self._count = 0
         self._recorders: list[Recorder] = []
-        """Of all members that there ever were."""
+        """The recorders of all members that have ever been there."""
         self._write()
 
     def begin(self) -> None:
