@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,6 +36,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests
     # are about it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _signals_are_handled_as_before() -> Iterator[None]:
+    """A test leaves no handler of Ctrl-C or SIGTERM behind: a later test in this process, which is
+    interrupted, would wait for ever."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 @pytest.hookimpl(optionalhook=True)

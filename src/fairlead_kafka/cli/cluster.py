@@ -14,6 +14,7 @@ import typer
 
 from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.cli.signals import handling
 from fairlead_kafka.cli.terminal import output, settings
 
 if TYPE_CHECKING:
@@ -104,60 +105,65 @@ def up(
     if faults is not None and processes:
         raise UsageError("--faults: brokers in processes of their own take none; leave --processes out")
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    from fairlead_kafka.testing import Cluster
-    from fairlead_kafka.testing.faults_file import load_faults, set_faults
+    with handling(lambda *_: stop.set(), signal.SIGINT, signal.SIGTERM):
+        from fairlead_kafka.testing import Cluster
+        from fairlead_kafka.testing.faults_file import load_faults, set_faults
 
-    rules = [] if faults is None else load_faults(faults)
-    gc.collect()
-    gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
-    standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
-    config = settings(properties)
-    if port is None:  # else `listeners` says it, and may not be given beside a port
-        port = 0 if "listeners" in config else PORT
-    if acls:
-        config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
-    with Cluster(
-        brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")
-    ) as cluster:
-        if faults is not None:
-            set_faults(cluster, faults, rules)
+        rules = [] if faults is None else load_faults(faults)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
+        standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
+        config = settings(properties)
+        if port is None:  # else `listeners` says it, and may not be given beside a port
+            port = 0 if "listeners" in config else PORT
+        if acls:
+            config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
+        with Cluster(
+            brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")
+        ) as cluster:
+            if faults is not None:
+                set_faults(cluster, faults, rules)
+            _describe(cluster, data_dir, None if sasl is None else _MECHANISMS[sasl], processes=processes)
+            _serve(cluster, stop)
+            output.print("stopping")
+
+
+def _describe(cluster: Cluster, data_dir: Path | None, mechanism: str | None, *, processes: bool) -> None:
+    """Print how the cluster is reached, where its data is, its faults, and its users' settings for
+    `mechanism` (None: as they are without SASL)."""
+    brokers = len(cluster.brokers)
+    output.print(
+        f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: "
+        f"bootstrap.servers={cluster.bootstrap_servers}",
+        markup=False,
+    )
+    for listener in cluster.listeners[1:]:
         output.print(
-            f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: "
-            f"bootstrap.servers={cluster.bootstrap_servers}",
+            f"listener {listener}: bootstrap.servers={cluster.bootstrap_servers_of(listener)}",
+            markup=False,
+            soft_wrap=True,
+        )
+    if processes:
+        output.print(
+            "processes: "
+            + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers),
             markup=False,
         )
-        for listener in cluster.listeners[1:]:
-            output.print(
-                f"listener {listener}: bootstrap.servers={cluster.bootstrap_servers_of(listener)}",
-                markup=False,
-                soft_wrap=True,
-            )
-        if processes:
-            output.print(
-                "processes: "
-                + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers),
-                markup=False,
-            )
-        kept = (
-            f"data in {data_dir}"
-            if data_dir
-            else "data in a temporary folder, removed at the end (--data-dir keeps it)"
+    kept = (
+        f"data in {data_dir}"
+        if data_dir
+        else "data in a temporary folder, removed at the end (--data-dir keeps it)"
+    )
+    output.print(kept, markup=False)
+    for fault in cluster.faults:
+        output.print(str(fault).strip("<>"), markup=False, soft_wrap=True)
+    for user in cluster.users:
+        output.print(
+            f"{user}: --command-config {cluster.settings_file(user, mechanism=mechanism)}",
+            markup=False,
+            soft_wrap=True,
         )
-        output.print(kept, markup=False)
-        for fault in cluster.faults:
-            output.print(str(fault).strip("<>"), markup=False, soft_wrap=True)
-        for user in cluster.users:
-            mechanism = None if sasl is None else _MECHANISMS[sasl]
-            output.print(
-                f"{user}: --command-config {cluster.settings_file(user, mechanism=mechanism)}",
-                markup=False,
-                soft_wrap=True,
-            )
-        output.print("Ctrl-C stops it")
-        _serve(cluster, stop)
-        output.print("stopping")
+    output.print("Ctrl-C stops it")
 
 
 def _security(tls: bool, sasl: LogIn | None) -> str | None:
@@ -178,19 +184,21 @@ def _serve(cluster: Cluster, stop: threading.Event) -> None:
     """Wait for `stop`. Meanwhile report brokers' processes that have ended, and start them again on
     SIGUSR1."""
     again = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: again.set())
-    running = dict.fromkeys(cluster.brokers, True)
-    while not stop.wait(LOOK_S):
-        if again.is_set():
-            again.clear()
-            for broker in cluster.brokers:
-                if not broker.running:
-                    broker.start()
-                    output.print(f"broker {broker.node_id} is up again, process {broker.pid}", markup=False)
-        for broker, ran in running.items():
-            running[broker] = broker.running
-            if ran and not broker.running:
-                ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
-                output.print(
-                    f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True
-                )
+    with handling(lambda *_: again.set(), signal.SIGUSR1):
+        running = dict.fromkeys(cluster.brokers, True)
+        while not stop.wait(LOOK_S):
+            if again.is_set():
+                again.clear()
+                for broker in cluster.brokers:
+                    if not broker.running:
+                        broker.start()
+                        output.print(
+                            f"broker {broker.node_id} is up again, process {broker.pid}", markup=False
+                        )
+            for broker, ran in running.items():
+                running[broker] = broker.running
+                if ran and not broker.running:
+                    ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
+                    output.print(
+                        f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True
+                    )

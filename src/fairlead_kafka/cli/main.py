@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from fairlead_kafka.cli.exit_codes import INTERRUPTED_EXIT_CODE, TERMINATED_EXIT_CODE
+from fairlead_kafka.cli.signals import handling
 
 
 def main() -> NoReturn:
@@ -29,12 +30,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command. Returns the exit code: 0, 1 for an error of ours, 2 for an invalid command
     line, 130 for Ctrl-C."""
     try:
-        signal.signal(signal.SIGTERM, _terminated)
-        from fairlead_kafka.cli.application import invoke
+        with handling(_terminated, signal.SIGTERM):
+            from fairlead_kafka.cli.application import invoke
 
-        code = invoke(list(arguments))
-        sys.stdout.flush()
-        return code
+            code = invoke(list(arguments))
+            sys.stdout.flush()
+            return code
     except KeyboardInterrupt:
         # One that was met inside of an exec of text, as dataclasses and named tuples use while they
         # are imported, is remembered by CPython, which then ends the process by SIGINT, not with
