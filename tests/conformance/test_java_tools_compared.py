@@ -174,6 +174,18 @@ def _rows() -> list[str]:
     return ROWS.replace("\\\n", " ").strip().splitlines()
 
 
+def _together() -> list[list[str]]:
+    """The rows that are run one right behind the other against the same cluster: each alone, but
+    for one that prints while the next one runs."""
+    groups: list[list[str]] = []
+    for row in _rows():
+        if groups and groups[-1][-1].split()[1] == _TELLS_LATER:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
 def said(tools: JavaTools, servers: str, status: int, asked: list[str], files: Path) -> list[str]:
     """The lines that a tool prints, in the order of the alphabet."""
     tool, *arguments = asked
@@ -192,19 +204,17 @@ def said(tools: JavaTools, servers: str, status: int, asked: list[str], files: P
 
 def test_tools_print_the_same_of_both(tools: JavaTools, both: dict[str, str], files: Path) -> None:
     unlike = {}
-    said_before: dict[str, list[str]] = {}
-    for status, *asked in (row.split() for row in _rows()):
-        heard = {}
-        for system, servers in both.items():
-            heard[system] = said(tools, servers, int(status), asked, files)
-        later = asked[0] == _TELLS_LATER
-        if later:
-            said_before = heard
-            continue
-        heard = {system: sorted([*said_before.get(system, ()), *lines]) for system, lines in heard.items()}
-        said_before = {}
+    for rows in _together():
+        heard = {
+            system: sorted(
+                line
+                for status, *asked in map(str.split, rows)
+                for line in said(tools, servers, int(status), asked, files)
+            )
+            for system, servers in both.items()
+        }
         if heard["ours"] != heard["Apache Kafka"]:
-            unlike[" ".join(asked)] = heard
+            unlike[rows[-1]] = heard
     assert unlike == {}
 
 
