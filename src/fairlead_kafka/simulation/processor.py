@@ -55,10 +55,24 @@ class Processor(MemberProcess):
         self._application = Application(stage.host, producer, role.rng, self._delivered)
         self._committed: dict[Claim, int] = {}
         self._ready = False
+        self._in_transaction = False
+
+    def position(self, place: Place) -> int:
+        """The offset of the next record of the partition `place` that is not processed yet; while a
+        transaction is open, the one that it goes back to if it is aborted. -1: not known yet."""
+        claim = self.claims.get(place)
+        if self._in_transaction and claim is not None:
+            return self._committed.get(claim, claim.base)
+        return super().position(place)
 
     # A transaction for what one poll gave
 
     def _work(self, taken: Sequence[tuple[Claim, int, bytes]]) -> Steps:
+        self._in_transaction = True
+        yield from self._process(taken)
+        self._in_transaction = False
+
+    def _process(self, taken: Sequence[tuple[Claim, int, bytes]]) -> Steps:
         if not self._ready and not (yield from self._initialize()):
             return
         yield from self._ask(BeginTransaction)
