@@ -29,11 +29,7 @@ STEPS = (
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.END_TXN,
 )
-"""Every kind of request in a transaction's life, by the first protocol."""
-SECOND_STEPS = tuple(
-    step for step in STEPS if step not in (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
-)
-"""Every kind of request in a transaction's life, by the second protocol (KIP-890)."""
+"""Every kind of request in a transaction's life."""
 
 
 @dataclass

@@ -34,7 +34,9 @@ class Scene:
         self.producer = self.another()
 
     def another(self, **more: Any) -> Producer:
-        return self.rig.producer(transactional_id="app", retry_backoff_ms=10, linger_ms=0, **more)
+        return self.rig.producer(
+            **{"transactional_id": "app", "retry_backoff_ms": 10, "linger_ms": 0, **more}
+        )
 
     def transact(self, *values: bytes, offset: int | None = None) -> list[Any]:
         """A transaction that is committed."""

@@ -15,6 +15,7 @@ from fairlead_kafka.base.errors import (
     UsageError,
 )
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.producer.reactions import busy_wait_ms
 from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
 from fairlead_kafka.wire import ApiKey
 from tests.support.producer_brokers import BREAK, IGNORE, LOSE_ANSWER, Fault
@@ -197,14 +198,70 @@ def test_a_coordinator_that_died_is_found_again_elsewhere(scene: Scene) -> None:
     assert scene.coordinator.committed("one") == [[b"kept"]]
 
 
-def test_the_markers_of_the_last_transaction_are_waited_for_briefly(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("failures", "backoff_ms", "wait_ms"),
+    [
+        (0, 100, 2),
+        (1, 100, 4),
+        (5, 100, 64),
+        (6, 100, 100),
+        (10_000, 100, 100),
+        (0, 1, 1),
+        (3, 1, 1),
+        (0, 0, 0),
+    ],
+)
+def test_who_is_busy_is_asked_again_soon_and_then_less_often(
+    failures: int, backoff_ms: float, wait_ms: float
+) -> None:
+    assert busy_wait_ms(failures, backoff_ms) == wait_ms
+
+
+@pytest.mark.parametrize("api_key", LIFE[1:], ids=lambda api_key: api_key.name)
+def test_what_is_still_under_way_is_waited_for_briefly(scene: Scene, api_key: ApiKey) -> None:
     scene.producer.close()
-    scene.producer = scene.another(retry_backoff_max_ms=60_000)
+    scene.producer = scene.another(retry_backoff_ms=50, retry_backoff_max_ms=60_000)
+    before_ns = scene.rig.host.now_ns()
+    scene.live(b"a", b"b", offset=1)
+    plainly_ms = (scene.rig.host.now_ns() - before_ns) / 1e6
+    scene.producer.close()
+    scene.producer = scene.another(retry_backoff_ms=50, retry_backoff_max_ms=60_000)
+    scene.coordinator.faults[api_key] += [ErrorCode.CONCURRENT_TRANSACTIONS] * 7
+    before_ns = scene.rig.host.now_ns()
+    scene.live(b"c", b"d", offset=2)
+    waited_ms = 2 + 4 + 8 + 16 + 32 + 50 + 50
+    assert waited_ms <= (scene.rig.host.now_ns() - before_ns) / 1e6 < waited_ms + plainly_ms + 50
+    assert scene.committed() == [[b"a", b"c"], [b"b", b"d"]]
+
+
+def test_partitions_used_while_the_coordinator_is_busy_are_added_together(scene: Scene) -> None:
     scene.producer.init_transactions()
-    scene.coordinator.faults[ApiKey.ADD_PARTITIONS_TO_TXN] += [ErrorCode.CONCURRENT_TRANSACTIONS] * 20
+    scene.coordinator.faults[ApiKey.ADD_PARTITIONS_TO_TXN] += [ErrorCode.CONCURRENT_TRANSACTIONS] * 3
+    scene.producer.begin_transaction()
+    scene.producer.send("t", b"a", partition=0)
+    scene.rig.host.run_until(lambda: "ADD_PARTITIONS_TO_TXN" in scene.coordinator.kinds(), 1000)
+    scene.producer.send("t", b"b", partition=1)
+    scene.producer.commit_transaction()
+    added = [
+        [number for topic in message.v3_and_below_topics for number in topic.partitions]
+        for api_key, _, message in scene.coordinator.asked
+        if api_key is ApiKey.ADD_PARTITIONS_TO_TXN
+    ]
+    assert added == [[0], [0, 1], [0, 1], [0, 1]]
+    assert scene.committed() == [[b"a"], [b"b"]]
+
+
+def test_a_batch_that_meets_the_end_of_the_last_transaction_comes_again_soon(scene: Scene) -> None:
+    scene.producer.close()
+    scene.producer = scene.another(retry_backoff_ms=10_000, retry_backoff_max_ms=60_000)
+    scene.producer.init_transactions()
+    faults = [ErrorCode.CONCURRENT_TRANSACTIONS] * 4
+    scene.cluster.on_produce = lambda *_: faults.pop() if faults else None
     before_ns = scene.rig.host.now_ns()
     scene.transact(b"a")
-    assert (scene.rig.host.now_ns() - before_ns) / 1e6 < 20 * 25
+    assert not faults
+    assert (scene.rig.host.now_ns() - before_ns) / 1e6 < 100
+    assert scene.committed() == [[b"a"], []]
 
 
 @pytest.mark.parametrize("fault", [LOSE_ANSWER, BREAK])

@@ -335,6 +335,19 @@ def test_a_producer_whose_time_is_up_aborts_and_goes_on(cluster: VirtualCluster,
     assert cluster.values(P0) == [b"kept"]
 
 
+def test_so_does_one_that_adds_its_partitions_itself(cluster: VirtualCluster, producer: Second) -> None:
+    before = producer.identity
+    assert producer.add(P0) == 0
+    producer.write(P0, b"lost")
+    cluster.quiesce(120_000)
+    assert [producer.end(committed) for committed in (True, False)] == [WRONG, 0]
+    assert producer.identity == later(before)
+    assert producer.add(P0) == 0
+    producer.write(P0, b"kept")
+    producer.finish(True)
+    assert cluster.values(P0) == [b"kept"]
+
+
 def test_offsets_are_added_by_their_commit(cluster: VirtualCluster, producer: Second) -> None:
     def commit() -> int:
         row = Message(partition_index=0, committed_offset=7, committed_leader_epoch=-1, committed_metadata="")

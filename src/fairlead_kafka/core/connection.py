@@ -138,8 +138,6 @@ class Connection:
     finalized: dict[str, int] = field(default_factory=dict)
     """The feature levels that the cluster has finalized, as this broker said when the connection
     was opened (KIP-584)."""
-    features_epoch: int = -1
-    """Number of these levels, higher for later ones; -1: the broker sent none."""
     expiry_ns: int | None = None
     """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at
     every answer."""
@@ -238,7 +236,6 @@ class Connection:
                 response.error_code, f"{self.peer} refused ApiVersions version {request.version}"
             )
         self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
-        self.features_epoch = response.finalized_features_epoch
         self.finalized = {one.name: one.max_version_level for one in response.finalized_features}
         self.negotiation_wait_ms = wait_ms(ApiKey.API_VERSIONS, request.version, response)
         return True

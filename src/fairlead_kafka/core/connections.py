@@ -97,9 +97,6 @@ class Connections:
         """Callbacks due in the next `advance`: requests that expect no answer, or could not be
         sent."""
         self.now_ns = 0
-        self.finalized: Mapping[str, int] = {}
-        """The feature levels of the cluster, from the newest answer of a broker (KIP-584)."""
-        self._features_epoch = -1
         self.next_ns = 0
         """A lower bound of the time at which something expires."""
         self.changed = True
@@ -269,9 +266,6 @@ class Connections:
                 if connection.state is State.NEGOTIATING:
                     if connection.hear_versions(frame):
                         self._throttle(peer, connection, connection.negotiation_wait_ms)
-                        if connection.features_epoch >= self._features_epoch:
-                            self.finalized = connection.finalized
-                            self._features_epoch = connection.features_epoch
                         self._negotiated(peer, connection)
                     else:
                         self._ask_versions(connection)

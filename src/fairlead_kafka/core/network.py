@@ -138,11 +138,6 @@ class Network:
             if peer.connected and peer.connection is not None and api_key in peer.connection.offered
         ]
 
-    def feature_level(self, feature: str) -> int:
-        """The level of a feature that the cluster has finalized, as far as known from brokers
-        (KIP-584); 0: it is off, or no broker has been reached."""
-        return self._connections.finalized.get(feature, 0)
-
     def trouble(self) -> str:
         """Why nothing moves: what was wrong with the last answer about the cluster, and with the
         brokers that were asked; "" if nothing is known to be wrong.

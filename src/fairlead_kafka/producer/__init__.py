@@ -91,10 +91,9 @@ the transaction. A batch goes out once its partition is part of the transaction,
 ends once every record is completed and nothing is on the wire, not even a batch that was given up.
 Within it nothing is renumbered: any failure leaves it to be aborted, what was not sent fails at
 once, what was sent and not answered is sent again until it is, and where a sequence is missing the
-coordinator is asked for the next epoch after the abort (KIP-360). The protocol is the first one, of
-which brokers serve all versions: EndTxn keeps the epoch, partitions are added by requests of their
-own; the second one (KIP-890) would guard against late messages of a transaction that was ended
-without waiting for them, which does not happen here.
+coordinator is asked for the next epoch after the abort (KIP-360). By both protocols partitions are
+added by requests of their own; by the second (KIP-890) EndTxn answers with the next epoch. What a
+coordinator is still busy with passes soon: it is asked again after `busy_wait_ms`.
 
 Too large. A batch that a broker finds too large is split and its parts share its sequences
 (KIP-126); a single record fails.

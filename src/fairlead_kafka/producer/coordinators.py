@@ -31,7 +31,7 @@ from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, 
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
 from fairlead_kafka.producer.identity import Identity
-from fairlead_kafka.producer.reactions import Reaction, gravest
+from fairlead_kafka.producer.reactions import Reaction, busy_wait_ms, gravest
 from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import (
     AddOffsetsToTxnRequest,
@@ -51,9 +51,6 @@ from fairlead_kafka.wire.messages import (
 _BUMPS_SINCE_VERSION = 3
 """The version from which InitProducerId takes the producer's id and epoch and gives the next epoch
 (KIP-360, Kafka 2.5)."""
-_MARKERS_WAIT_MS = 20.0
-"""Milliseconds until asking again while the markers of the last transaction are still being written
-(Kafka's `ADD_PARTITIONS_RETRY_BACKOFF_MS`)."""
 
 
 class Refused(FairleadError):
@@ -79,12 +76,14 @@ class Coordinators:
         identity: Identity,
         transactional_id: str,
         timeout_ms: int,
+        backoff_ms: float,
         goes_on: Callable[[], bool],
     ) -> None:
         self._network = network
         self._identity = identity
         self._transactional_id = transactional_id
         self._timeout_ms = timeout_ms
+        self._backoff_ms = backoff_ms
         self._goes_on = goes_on
         """True while the transaction can still be committed."""
         self._nodes: dict[tuple[KeyType, str], int] = {}
@@ -114,26 +113,25 @@ class Coordinators:
             PRODUCER_ID_GRANTED, self._transactional_id, identity.producer_id, identity.epoch
         )
 
-    def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps[None]:
-        """Make partitions part of the transaction (AddPartitionsToTxn). `first`: they are its first
-        ones, so the transaction before it may still be ending."""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            topics.setdefault(topic, []).append(partition)
-        rows = [
-            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
-            for name, numbers in topics.items()
-        ]
-        message = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self._transactional_id,
-            v3_and_below_producer_id=self._identity.producer_id,
-            v3_and_below_producer_epoch=self._identity.epoch,
-            v3_and_below_topics=rows,
-        )
-        wait_ms = _MARKERS_WAIT_MS if first else None
-        yield from self._ask(
-            ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True, markers_wait_ms=wait_ms
-        )
+    def add_partitions(self, partitions: Callable[[], Iterable[TopicPartition]]) -> Steps[None]:
+        """Make partitions part of the transaction (AddPartitionsToTxn): those that `partitions`
+        returns, which is called for each request."""
+
+        def message() -> AddPartitionsToTxnRequest:
+            topics: dict[str, list[int]] = {}
+            for topic, partition in partitions():
+                topics.setdefault(topic, []).append(partition)
+            return AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self._transactional_id,
+                v3_and_below_producer_id=self._identity.producer_id,
+                v3_and_below_producer_epoch=self._identity.epoch,
+                v3_and_below_topics=[
+                    AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
+                    for name, numbers in topics.items()
+                ],
+            )
+
+        yield from self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True)
 
     def add_offsets(self, group_id: str) -> Steps[None]:
         """Make a group's offsets part of the transaction (AddOffsetsToTxn)."""
@@ -183,23 +181,24 @@ class Coordinators:
     def _ask(
         self,
         api_key: ApiKey,
-        message: RequestMessage[R],
+        message: RequestMessage[R] | Callable[[], RequestMessage[R]],
         codes_of: Callable[[R], Iterable[int]],
         key_type: KeyType = KeyType.TRANSACTION,
         key: str | None = None,
         *,
         within: bool = False,
-        markers_wait_ms: float | None = None,
     ) -> Steps[R]:
         """The answer of a coordinator, which is asked again while its error code is retriable.
         Refused for another error; Abandoned if the request is `within` a transaction that can no
-        longer be committed."""
+        longer be committed. `message`: the request, or a function that makes it each time."""
         key = self._transactional_id if key is None else key
+        busy = 0
         while True:
             node_id = self._nodes.get((key_type, key))
             if node_id is None:
                 node_id = yield from self._find(key_type, key)
-            answer = yield from ask_one(Ask(api_key, message, node_id, fails_fast=True))
+            asked = message() if callable(message) else message
+            answer = yield from ask_one(Ask(api_key, asked, node_id, fails_fast=True))
             if isinstance(answer, (UnsupportedVersion, AuthenticationFailed)):
                 raise Refused(Reaction.FATAL, answer)
             wait_ms = None
@@ -218,7 +217,9 @@ class Coordinators:
                     raise Refused(reaction, self.problem)
                 if within and not self._goes_on():
                     raise Abandoned(str(self.problem))
-                wait_ms = markers_wait_ms if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
+                if code == ErrorCode.CONCURRENT_TRANSACTIONS:
+                    wait_ms = busy_wait_ms(busy, self._backoff_ms)
+                    busy += 1
             yield Pause(self.problem, wait_ms=wait_ms)
 
     def _find(self, key_type: KeyType, key: str) -> Steps[int]:

@@ -11,6 +11,8 @@ from enum import IntEnum
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.core.backoff import exponential_ms
+from fairlead_kafka.producer.tuning import BUSY_BACKOFF_MS
 from fairlead_kafka.wire import ApiKey
 
 
@@ -103,6 +105,15 @@ def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
         key=lambda each: each[0],
         default=(Reaction.DONE, ErrorCode.NONE),
     )
+
+
+def busy_wait_ms(failures: int, backoff_ms: float) -> float:
+    """Milliseconds until asking again after CONCURRENT_TRANSACTIONS, with so many such answers in a
+    row before: doubling from `BUSY_BACKOFF_MS`, never above `backoff_ms` (retry.backoff.ms).
+
+    Without jitter: a producer waits only for requests about its own transactional id.
+    """
+    return exponential_ms(BUSY_BACKOFF_MS, backoff_ms, failures)
 
 
 def code_of(error: Exception) -> int:

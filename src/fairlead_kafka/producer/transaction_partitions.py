@@ -22,13 +22,11 @@ class TransactionPartitions:
         if partition not in self.added and partition not in self._asked:
             self.wanted[partition] = None
 
-    def add(self, partition: TopicPartition) -> None:
-        """Count a partition as added without a request: its first batch adds it (KIP-890)."""
-        self.added[partition] = None
-
     def ask(self) -> list[TopicPartition]:
-        """The partitions for a request to add now; they count as asked for."""
-        self._asked, self.wanted = self.wanted, {}
+        """The partitions for a request to add now, including those asked for without an answer;
+        they count as asked for."""
+        self._asked |= self.wanted
+        self.wanted = {}
         return list(self._asked)
 
     def answered(self, *, added: bool) -> None:

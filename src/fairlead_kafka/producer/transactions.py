@@ -6,9 +6,9 @@ producer id is asked for, partitions that got a batch are added, offsets are sub
 transaction is to end and nothing of it is open or on the wire any more, it is ended. A batch goes
 out only to a partition that is added (`may_send`).
 
-Where the cluster has finalized `transaction.version` 2, partitions and offsets are added by the
-first request that writes to them, and the answer to EndTxn has the epoch of the next transaction
-(KIP-890). The protocol of a transaction is chosen when it begins.
+Where the cluster has finalized `transaction.version` 2, the answer to EndTxn has the epoch of the
+next transaction (KIP-890). The first batch of a partition could add it then; all are asked for
+nevertheless, in one request, for brokers that add them one by one wait for each other.
 
 After any failure in a transaction, of a record without a partition as well as of a batch, it can
 only be aborted. Records that have not been sent then fail at once. If the outcome of a batch is not
@@ -58,11 +58,6 @@ from fairlead_kafka.producer.submission import (
 from fairlead_kafka.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
 from fairlead_kafka.producer.transaction_partitions import TransactionPartitions
 from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
-from fairlead_kafka.wire import TRANSACTION_VERSION
-
-EPOCH_PER_TRANSACTION = 2
-"""The level of `transaction.version` from which each transaction has an epoch of its own
-(KIP-890)."""
 
 _S, _T = TransactionState, TransactionTrigger
 _COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
@@ -100,12 +95,12 @@ class Transactions:
             identity,
             settings.transactional_id or "",
             settings.transaction_timeout_ms,
+            settings.retry_backoff_ms,
             lambda: self.state in _COMMITTABLE,
         )
         self._busy = False
         self._partitions = TransactionPartitions()
         self._started = False  # the coordinator knows of the transaction
-        self._by_epoch = False  # an epoch for each transaction: the second protocol
         self._prepared: PreparedTransaction | None = None  # the last one
         self._serve: dict[type, Callable[..., None]] = {
             InitTransactions: self._init,
@@ -124,23 +119,15 @@ class Transactions:
         return self.transactional_id is not None
 
     def partition_used(self, topic: str, partition: int) -> None:
-        """Called when a batch was begun for this partition: it has to be added to the transaction,
-        unless its first batch does that (KIP-890)."""
-        if self.transactional_id is not None and not self._by_epoch:
+        """Called when a batch was begun for this partition: it has to be added to the
+        transaction."""
+        if self.transactional_id is not None:
             self._partitions.use(TopicPartition(topic, partition))
 
     def may_send(self, topic: str, partition: int) -> bool:
         """True if a batch of the partition may be sent: the partition is part of the transaction at
-        its coordinator, or need not be. Once that changes, `take_released` names the partition."""
-        if self.transactional_id is None or self._by_epoch:
-            return True
-        return (topic, partition) in self._partitions.added
-
-    def sent(self, topic: str, partition: int) -> None:
-        """Called when a batch goes out: from now on the coordinator may know of the transaction."""
-        if self._by_epoch:
-            self._partitions.add(TopicPartition(topic, partition))
-            self._started = True
+        its coordinator. Once that changes, `take_released` names the partition."""
+        return self.transactional_id is None or (topic, partition) in self._partitions.added
 
     # For the machine
 
@@ -241,8 +228,6 @@ class Transactions:
             self._calls.refuse_unfinished(operation, "begin_transaction")
         elif self.state is TransactionState.READY:
             self._fire(_T.BEGIN)
-            level = self._network.feature_level(TRANSACTION_VERSION)
-            self._by_epoch = level >= EPOCH_PER_TRANSACTION
             self._ledger.resolve(operation.completion)
         else:
             self._refuse_state(operation, "begin_transaction")
@@ -303,7 +288,7 @@ class Transactions:
         if state is TransactionState.INITIALIZING:
             self._run("the producer id", coordinators.initialize(), self._initialized)
         elif state in _COMMITTABLE and self._partitions.wanted:
-            script = coordinators.add_partitions(self._partitions.ask(), first=not self._started)
+            script = coordinators.add_partitions(self._partitions.ask)
             self._run("adding partitions", script, self._added_partitions)
         elif state in _COMMITTABLE and offsets:
             self._run("adding offsets", self._write_offsets(offsets[0][0]), self._offsets_written)
@@ -332,8 +317,7 @@ class Transactions:
         self._scripts.start(what, script, NEVER_NS, finished)
 
     def _write_offsets(self, operation: SendOffsets) -> Steps[None]:
-        if not self._by_epoch:
-            yield from self._coordinators.add_offsets(operation.group.group_id)
+        yield from self._coordinators.add_offsets(operation.group.group_id)
         self._started = True
         yield from self._coordinators.commit_offsets(operation.offsets, operation.group)
 

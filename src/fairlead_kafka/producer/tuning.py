@@ -76,6 +76,14 @@ short enough that a broker at 500 ms does not set the pace of the others."""
 SMOOTHING = 8
 """A broker's average latency moves by one of so many parts toward that of each answer."""
 
+# Transactions
+
+BUSY_BACKOFF_MS = 2
+"""First wait, ms, after a coordinator has answered CONCURRENT_TRANSACTIONS; it doubles up to
+retry.backoff.ms. Markers on their way, or a write to the coordinator's log, take from a few ms to
+some 20 ms, and the answer costs the coordinator a look at a table. Java's wait of 20 ms each time
+(`ADD_PARTITIONS_RETRY_BACKOFF_MS`) is as long as all of that."""
+
 # What holds between them
 
 assert min(DELAY_NS, SHORT_NS) > POLL_INTERVAL_NS, (

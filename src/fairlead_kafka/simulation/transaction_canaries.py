@@ -1,6 +1,6 @@
 """Bugs to plant that affect transactional producers like Java's, for world `transactions`.
 
-Each was a real bug once, which no world found while all clients were Fairlead's.
+The first two were real bugs once, which no world found while all clients were Fairlead's.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def _fencing_who_is_early(end_by_epoch: Method) -> Method:
     return planted
 
 
-def _forgetting_the_protocol(fence: Method) -> Method:
+def _raising_the_epoch_twice(fence: Method) -> Method:
     def planted(
         coordinator: TransactionCoordinator, shard: object, transaction: Transaction, done: object
     ) -> None:
-        transaction.image = replace(transaction.image, client_version=0)
+        transaction.image = replace(transaction.image, epoch=transaction.image.epoch + 1)
         fence(coordinator, shard, transaction, done)
 
     return planted
@@ -64,10 +64,10 @@ TRANSACTION_CANARIES = (
         first_seed=1,
     ),
     Canary(
-        "a time-out forgets which protocol its producer speaks",
+        "a time-out raises the epoch twice",
         "transactions",
         "transactions: a producer is fenced",
-        _forgetting_the_protocol,
+        _raising_the_epoch_twice,
         first_seed=1,
     ),
 )

@@ -71,8 +71,9 @@ class TransactionImage:
 
     def asks_again(self, producer: ProducerIdentity) -> bool:
         """True if the producer has the epoch before this one: its transaction has ended, and it did
-        not get the answer (KIP-890)."""
-        if self.client_version < EPOCH_PER_TRANSACTION or self.state not in ENDED:
+        not get the answer (KIP-890). As in Kafka, the protocol by which partitions were added does
+        not matter."""
+        if self.state not in ENDED:
             return False
         if self.epoch == EPOCH_MAX and self.next_producer_id == NO_PRODUCER_ID:
             return False  # fenced with the last epoch, which no producer is given
@@ -169,7 +170,6 @@ class TransactionImage:
         raised = self._to(
             TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH
         )
-        # In the producer's own protocol: by the second, its abort is the same end, asked for again.
         return replace(raised.prepared(False, now_ms), client_version=self.client_version)
 
     def completed(self, now_ms: int) -> TransactionImage:

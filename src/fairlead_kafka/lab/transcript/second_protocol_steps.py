@@ -102,6 +102,21 @@ def add(name: str, kept: str, epoch: int = 0, verify_only: bool = False, partiti
     )
 
 
+def add_itself(name: str, kept: str, epoch: int = 0, partition: int = 0) -> Step:
+    """An AddPartitionsToTxn step as producers send it, which the second protocol can do without."""
+    topics = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[partition])]
+    return ask(
+        name,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        (3,),
+        v3_and_below_transactional_id=ID,
+        v3_and_below_producer_id=lambda seen: seen[kept].producer_id,
+        v3_and_below_producer_epoch=lambda seen: seen[kept].producer_epoch + epoch,
+        v3_and_below_topics=topics,
+        again_on=_ENDING,
+    )
+
+
 def marker(
     name: str, kept: str, epoch: int, versions: Iterable[int] = (2,), transaction_version: int = 2
 ) -> Step:
@@ -188,5 +203,17 @@ STEPS: list[Step] = [
     end("by an epoch that was fenced", "p4", True),
     end("nothing to abort after that", "p5", False, "p6"),
     add("verified: the end is over", "p6", verify_only=True),
+    add_itself("added by the producer itself", "p6"),
+    write("what it has added", "p6"),
+    write("what it has not added", "p6", partition=1),
+    end("committed with partitions added both ways", "p6", True, "p7"),
+    end("committed again by its epoch, with partitions added both ways", "p6", True),
+    add_itself("added by the producer itself, in the epoch before", "p7", epoch=-1),
+    add_itself("added by the producer itself, and never written to", "p7"),
+    end("committed with partitions that the producer added", "p7", True, "p8"),
+    end("committed again, with partitions that the producer added", "p7", True),
+    add_itself("added by the producer itself, before another fences it", "p8"),
+    init("while a transaction is open that the producer began", ID, "p9"),
+    end("aborted, by the epoch that was fenced", "p8", False),
     describe("in the end", ID),
 ]
