@@ -10,7 +10,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileKernels(BuildHookInterface[Any]):
-    """Puts the module with the machine code into the package; a wheel is then of its platform, and for every Python from 3.11 on."""
+    """Puts the module with the machine code into the package. A wheel is then of its platform, and
+    for every Python from 3.11 on."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before files are gathered, for a wheel or an installation in place."""

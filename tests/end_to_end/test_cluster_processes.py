@@ -105,6 +105,18 @@ def test_each_broker_is_a_process_and_each_start_another_one(cluster: Cluster) -
     assert cluster.broker(1).pid not in (None, pids[1])
 
 
+def test_memory_in_use_is_that_of_the_broker_s_own_process(cluster: Cluster) -> None:
+    found = cluster.broker(2).memory_use()
+    assert found is not None
+    assert found.blocks > 100_000
+    assert found.heap_bytes is None or found.heap_bytes > 2**20
+    cluster.broker(2).kill()
+    assert cluster.broker(2).memory_use() is None
+    cluster.broker(2).start()
+    with Cluster() as in_this_process:
+        assert in_this_process.broker(0).memory_use() is None
+
+
 def test_kill_9_from_outside_is_noticed_and_what_was_acknowledged_is_kept(cluster: Cluster) -> None:
     topic = topic_led_by(cluster, 2, "kept")
     write(cluster, topic, b"a")

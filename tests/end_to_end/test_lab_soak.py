@@ -33,7 +33,7 @@ def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: R
     assert processes == {"broker-0", "broker-1", "broker-2", soak.CONTROLLER, soak.LOAD, *ROLES}
     assert {row["process"] for row in rows if row["table"] == "slopes"} <= processes - {soak.LOAD}
     assert all(
-        row["rss_mb"] >= row["private_mb"] > 0
+        row["rss_mb"] >= row["private_mb"] > 0 and row["blocks"] > 0
         for row in rows
         if row.get("process") == "broker-0" and row["table"] == "minutes"
     )

@@ -10,27 +10,24 @@ are killed in turn (`kill -9`) and started again; broker 0 is never restarted, b
 show in a long-running process.
 
 Rows are those of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
-pss_mb, private_mb, descriptors, threads, cpu_share, disk_mb, records_per_s, p50_ms, p99_ms}, as far
-as it has them. Latencies run to the acknowledgement; of a transaction, to its commit; of the
-auditor, from a record's timestamp until it is read; of a topic, from its creation until its records
-are read back; of the groups, of a commit. The controller lives in the launcher's process. `load` is
-the sum of acknowledged records of all producers. `slopes`: see `soak_figures.slope_rows`.
-`comparison`, one row: counts of acknowledged and of read records. `failed`: the reason if the run
-did not end.
+pss_mb, private_mb, blocks, heap_mb, descriptors, threads, cpu_share, disk_mb, records_per_s,
+p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb`, of brokers and the controller, are
+what is in use (`runtime.memory_use`): a leak shows there, and not what an allocator keeps.
+Latencies run to the acknowledgement; of a transaction, to its commit; of the auditor, from a
+record's timestamp until it is read; of a topic, from its creation until its records are read back;
+of the groups, of a commit. The controller lives in the launcher's process. `load` is the sum of
+acknowledged records of all producers. `slopes`: see `soak_figures.slope_rows`. `comparison`, one
+row: counts of acknowledged and of read records. `failed`: the reason if the run did not end.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +42,7 @@ from fairlead_kafka.base.json_types import (
     object_at,
     text_at,
 )
+from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab import plotting
 from fairlead_kafka.lab.experiment import Row, Status
@@ -56,10 +54,11 @@ from fairlead_kafka.lab.peers.soak import (
     ROLES,
     TRANSACTIONAL,
     UNKEYED,
-    Errand,
 )
 from fairlead_kafka.lab.process_usage import Usage, folder_mb, usage
+from fairlead_kafka.lab.soak_client import DRAIN_S, SoakClient, launch
 from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
+from fairlead_kafka.runtime import MemoryUse, memory_use
 from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
@@ -67,7 +66,6 @@ MORTAL = (1, 2)
 """Ids of the brokers that are killed, in turn."""
 SHARES = {"unkeyed": 0.36, "keyed": 0.45, "compacted": 0.15, "transactional": 0.04}
 """Share of the rate, by role of the producing client."""
-VALUE_BYTES = 200
 ROWS_MIN, KILLS_MIN = 20, 5
 """Rows and kills of a soak at least: one that lasts fewer minutes has them at shorter intervals."""
 MINUTE_S = 60.0
@@ -77,8 +75,6 @@ RETENTION_MS = 60_000
 """Retention of the topics, ms: the auditor must not be further behind than that."""
 COMPACTION_LAG_MS = 30_000
 SYNC_TIMEOUT_S = 60.0
-DRAIN_S = 300.0
-"""Seconds that a client has to end."""
 LOAD, CONTROLLER = "load", "controller"
 _CONFIG: Mapping[str, Json] = {
     "default.replication.factor": BROKERS,
@@ -103,78 +99,13 @@ A group that left is forgotten after a minute, which is the least possible.
 
 
 @dataclass(slots=True)
-class _Client:
-    """One client of the soak, in a process of its own."""
-
-    role: str
-    process: subprocess.Popen[str]
-    complaints: Path
-
-    def report(self) -> Row:
-        """Figures of the client since it was last asked. FairleadError if it has ended."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write("\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise self.ended() from None
-        return self._line()
-
-    def stop(self) -> None:
-        """Tell the client to finish."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.stdin = None  # or `communicate` would write to it
-
-    def final(self) -> Row:
-        """The client's last line, once it has ended.
-
-        FairleadError if it failed, or does not end.
-        """
-        try:
-            said, _ = self.process.communicate(timeout=DRAIN_S)
-        except subprocess.TimeoutExpired:
-            raise FairleadError(f"the {self.role} client did not end within {DRAIN_S:g} s") from None
-        if self.process.returncode or not said.strip():
-            raise self.ended()
-        found: Row = json.loads(said.splitlines()[-1])
-        return found
-
-    def kill(self) -> None:
-        """Kill the client, and release its pipes."""
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
-
-    def ended(self) -> FairleadError:
-        """The error for a client that ended by itself."""
-        self.process.wait()
-        return FairleadError(
-            f"the {self.role} client ended by itself: {self.complaints.read_text().strip()[-1500:]}"
-        )
-
-    def _line(self) -> Row:
-        assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], DRAIN_S)[0]:
-            raise FairleadError(f"the {self.role} client says nothing for {DRAIN_S:g} s")
-        line = self.process.stdout.readline()
-        if not line:
-            raise self.ended()
-        found: Row = json.loads(line)
-        return found
-
-
-@dataclass(slots=True)
 class _Looks:
     """Takes looks at all processes, each of which gives rows of the report. The rows are kept in a
     file: in two hours they are a MB, which would hide what the controller's process, this one,
     grows by."""
 
     cluster: Cluster
-    clients: Sequence[_Client]
+    clients: Sequence[SoakClient]
     folder: Path
     last: list[Row] = field(default_factory=list)
     """Rows of the last look."""
@@ -196,6 +127,7 @@ class _Looks:
                 seconds,
                 before,
                 disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"),
+                **_in_use(broker.memory_use()),
             )
         self._row(
             minute,
@@ -204,6 +136,7 @@ class _Looks:
             seconds,
             before,
             disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2),
+            **_in_use(memory_use()),
         )
         acknowledged = 0
         for client in self.clients:
@@ -276,6 +209,13 @@ class _Looks:
         }
 
 
+def _in_use(found: MemoryUse | None) -> Row:
+    if found is None:
+        return {}
+    heap_mb = None if found.heap_bytes is None else round(found.heap_bytes / MIB, 3)
+    return {"blocks": found.blocks, "heap_mb": heap_mb}
+
+
 def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
     """Run one soak.
 
@@ -286,12 +226,14 @@ def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
         folder = Path(name)
         with Cluster(BROKERS, folder / "cluster", config=_CONFIG, processes=True) as cluster:
             _make_topics(cluster.bootstrap_servers)
-            clients: list[_Client] = []
+            clients: list[SoakClient] = []
             looks = _Looks(cluster, clients, folder / "cluster")
             outcome: list[Row] = []
             try:
                 for role in (AUDITOR, *(role for role in ROLES if role != AUDITOR)):
-                    clients.append(_launch(role, cluster.bootstrap_servers, rate, folder))
+                    clients.append(
+                        launch(role, cluster.bootstrap_servers, rate * SHARES.get(role, 0.0), folder)
+                    )
                     clients[-1].report()
                 killed = _soak(status, looks, minutes, kills)
                 status("the clients finish, and all is read back")
@@ -316,17 +258,6 @@ def _make_topics(bootstrap_servers: str) -> None:
     deleted = [NewTopic(name, PARTITIONS, BROKERS) for name in (UNKEYED, KEYED, TRANSACTIONAL)]
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.create_topics([*deleted, NewTopic(COMPACTED, PARTITIONS, BROKERS, configs=compact)])
-
-
-def _launch(role: str, bootstrap_servers: str, rate: int, folder: Path) -> _Client:
-    errand = Errand(role, bootstrap_servers, rate * SHARES.get(role, 0.0), VALUE_BYTES)
-    complaints = folder / f"{role}.err"
-    with complaints.open("w") as err:
-        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.soak", errand.to_json()]
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True
-        )
-    return _Client(role, process, complaints)
 
 
 def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
@@ -362,7 +293,7 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
     return killed
 
 
-def _await_all(clients: Sequence[_Client]) -> None:
+def _await_all(clients: Sequence[SoakClient]) -> None:
     """Wait until each client has done something. FairleadError if some did not in DRAIN_S
     seconds."""
     deadline_s, idle = time.monotonic() + DRAIN_S, list(clients)
@@ -409,7 +340,7 @@ def _await_in_sync(admin: Admin) -> None:
         time.sleep(0.1)
 
 
-def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
+def _finals(clients: Sequence[SoakClient]) -> dict[str, Row]:
     """The last line of each client: the auditor ends when all others have."""
     others = [client for client in clients if client.role != AUDITOR]
     for client in others:

@@ -28,7 +28,7 @@ is compared.
 """
 STEADY_ERRORS = 2.0
 """Standard errors up to which a slope counts as zero within its noise."""
-METRICS = ("rss_mb", "private_mb", "descriptors", "threads")
+METRICS = ("rss_mb", "private_mb", "blocks", "heap_mb", "descriptors", "threads")
 """Columns of rows whose slopes are reported."""
 
 _BUCKETS_PER_E = 20

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
+    from fairlead_kafka.runtime.allocated_memory import MemoryUse, memory_use
     from fairlead_kafka.runtime.clock import thread_work_ns
     from fairlead_kafka.runtime.completion import Completion, wrap_async
     from fairlead_kafka.runtime.freed_memory import give_back_freed_memory, keep_freed_memory
@@ -49,11 +50,13 @@ __all__ = [
     "Conditions",
     "Handle",
     "Host",
+    "MemoryUse",
     "SelectorHost",
     "VirtualHost",
     "VirtualLink",
     "give_back_freed_memory",
     "keep_freed_memory",
+    "memory_use",
     "system_rng",
     "thread_work_ns",
     "wrap_async",
@@ -72,6 +75,7 @@ _HOMES = {
         "Host",
     ),
     "fairlead_kafka.runtime.host": ("SelectorHost",),
+    "fairlead_kafka.runtime.allocated_memory": ("MemoryUse", "memory_use"),
     "fairlead_kafka.runtime.virtual": ("VirtualHost",),
     "fairlead_kafka.runtime.virtual_link": (
         "Conditions",

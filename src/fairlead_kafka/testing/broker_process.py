@@ -1,6 +1,7 @@
 """A broker's own process: runs one broker and carries out the launcher's commands from the channel.
 
     {"faults": {...}}   be slow, be cut off, have a full disk   → {}
+    {"memory": true}    say what memory is in use       → {"blocks", "heap_bytes"}
     {"stop": true}      stop in good order                      → {}, and the process ends
 
 An answer with "error" has the message of a failure. The process ends with the launcher, and with
@@ -30,7 +31,14 @@ from fairlead_kafka.base.json_types import (
 )
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, give_back_freed_memory, thread_work_ns
+from fairlead_kafka.runtime import (
+    Completion,
+    Handle,
+    SelectorHost,
+    give_back_freed_memory,
+    memory_use,
+    thread_work_ns,
+)
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.channel import Channel
 
@@ -135,6 +143,9 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
             faults = faults_of(object_at(message, "faults"))
             _submit(host, handle, partial(SetFaults, faults))
             channel.send({})
+            return True
+        if "memory" in message:
+            channel.send(memory_use()._asdict())
             return True
         _submit(host, handle, StopBroker)
         channel.send({})

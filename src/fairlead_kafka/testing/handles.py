@@ -12,6 +12,7 @@ from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadEr
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.listeners import Listener
+from fairlead_kafka.runtime import MemoryUse
 
 _logger = GuardedLogger("fairlead_kafka.testing")
 
@@ -56,6 +57,9 @@ class Runner(Protocol):
 
     def set_faults(self, faults: Faults) -> None:
         """Have the broker apply these faults from now on."""
+
+    def memory_use(self) -> MemoryUse | None:
+        """Memory that the broker's own process has in use; None: it has no process of its own."""
 
     def stop(self) -> None:
         """Stop the broker in good order; everything is on disk."""
@@ -127,6 +131,12 @@ class BrokerHandle:
         """The id of the broker's own process; None if it does not run, or runs in this process."""
         pid: int | None = getattr(self._runner, "pid", None)
         return pid
+
+    def memory_use(self) -> MemoryUse | None:
+        """Memory that the broker's own process has in use now, as its allocators count it; None if
+        it does not run, or runs in this process."""
+        with self._changing:
+            return self._runner.memory_use() if self.running else None
 
     # --- Faults
 

@@ -14,11 +14,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut
-from fairlead_kafka.base.json_types import Json, JsonObject, integer_at, integers_at, object_at, text_at
+from fairlead_kafka.base.json_types import (
+    Json,
+    JsonObject,
+    integer_at,
+    integers_at,
+    number_or_none,
+    object_at,
+    text_at,
+)
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.control import OpenController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.runtime import Completion, Handle, MemoryUse, SelectorHost
 from fairlead_kafka.testing.broker_process import ERRORS
 from fairlead_kafka.testing.channel import Channel
 from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
@@ -135,6 +143,12 @@ class BrokerInProcess(Runner):
         """Send the faults to the broker."""
         self._ask({"faults": _crossing(faults)})
 
+    def memory_use(self) -> MemoryUse:
+        """Memory that the broker's process has in use now. ConnectionFailed if it is gone."""
+        found = self._ask({"memory": True})
+        heap_bytes = number_or_none(found, "heap_bytes")
+        return MemoryUse(integer_at(found, "blocks"), None if heap_bytes is None else int(heap_bytes))
+
     def stop(self) -> None:
         """Stop the broker in good order; waits for the end of the process."""
         self._ask({"stop": True})
@@ -153,10 +167,10 @@ class BrokerInProcess(Runner):
             self._channel.close()
         self._pid = self._channel = None
 
-    def _ask(self, message: Mapping[str, Json]) -> None:
+    def _ask(self, message: Mapping[str, Json]) -> JsonObject:
         assert self._channel is not None
         self._channel.send(message)
-        self.answer(TIMEOUT_S)
+        return self.answer(TIMEOUT_S)
 
     def answer(self, timeout_s: float | None) -> JsonObject:
         """The broker's next answer; raises the error that it reports."""

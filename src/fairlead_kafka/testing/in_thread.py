@@ -73,6 +73,10 @@ class BrokerInThread(Runner):
         completion.result(TIMEOUT_S)
         return found
 
+    def memory_use(self) -> None:
+        """Return None: the broker has no process of its own."""
+        return
+
     def stop(self) -> None:
         """Stop the machine in good order."""
         self._submit(StopBroker)
