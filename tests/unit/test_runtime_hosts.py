@@ -61,7 +61,9 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     yield Stage(host)
     host.close()
     if isinstance(host, SelectorHost):
-        gc.collect()  # a socket left open would warn here, and warnings are errors
+        # A socket left open would warn here, and warnings are errors. It is young: a collection of
+        # all that a test process holds takes a third of a second.
+        gc.collect(1)
 
 
 @pytest.fixture
