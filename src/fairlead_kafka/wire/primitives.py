@@ -19,13 +19,20 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 """Encoded varints below 128, which are nearly all there are."""
 SHORT_LIST = 16
 """Lists of numbers shorter than this have their `struct` calls prepared."""
+UUIDS_KEPT_MAX = 4096
+"""UUIDs that are kept, the last ones used: ids of as many topics, in 1 MB."""
 
 
-@lru_cache(maxsize=4096)
 def encode_varint(value: int) -> bytes:
     """Unsigned varint: seven bits a byte, lowest first (KIP-482)."""
-    if value < 128:
+    # Nothing is cached: sizes of batches are all different, and 4,096 of them were 600 KB of small
+    # objects between those that come and go.
+    if value < 1 << 7:
         return ONE_BYTE[value]
+    if value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
+    if value < 1 << 21:
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14))
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)
@@ -75,7 +82,7 @@ def skip_tags(data: Buffer, position: int, count: int) -> int:
     return position
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=UUIDS_KEPT_MAX)
 def decode_uuid(raw: bytes) -> UUID:
     """The UUID of 16 bytes. The UUID is cached: there are few ids and many mentions of them, and
     making one costs a microsecond."""
