@@ -12,6 +12,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import (
+    Admin,
     GroupMetadata,
     OffsetAndMetadata,
     Producer,
@@ -21,6 +22,7 @@ from fairlead_kafka import (
 )
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, Fault
 from tests.support.metrics import lags
@@ -33,7 +35,7 @@ from tests.support.transaction_check import (
     read_committed,
     run,
 )
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -317,3 +319,34 @@ def test_where_the_level_is_lower_the_epoch_stays(
                 sender.send(topic, b"%d" % number, partition=number % PARTITIONS)
     assert _epoch(servers, topic) == first
     assert sorted(read_committed(servers, topic)) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "go_on",
+    [
+        lambda slow: slow.send("t", b"late", partition=1).result(PATIENCE_S),
+        lambda slow: slow.send_offsets_to_transaction(
+            {TopicPartition("t", 0): OffsetAndMetadata(1)}, GroupMetadata("g")
+        ),
+    ],
+    ids=["another partition", "offsets"],
+)
+def test_a_transaction_that_took_too_long_is_aborted_and_followed_by_the_next(
+    go_on: Callable[[Producer], object],
+) -> None:
+    often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}
+    with (
+        Cluster(config=often) as cluster,
+        Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
+    ):
+        admin.create_topics([fairlead_kafka.NewTopic("t", 2)])
+        with producer(cluster.bootstrap_servers, "slow", transaction_timeout_ms=300) as slow:
+            slow.begin_transaction()
+            slow.send("t", b"late", partition=0).result(PATIENCE_S)
+            until(lambda: admin.describe_transactions(["slow"])["slow"].state == "CompleteAbort")
+            with pytest.raises(TransactionFailed, match=r"longer than transaction\.timeout\.ms"):
+                go_on(slow)
+            slow.abort_transaction()
+            with slow.transaction():
+                slow.send("t", b"kept", partition=1)
+        assert read_committed(cluster.bootstrap_servers, "t", 2) == [b"kept"]

@@ -251,19 +251,6 @@ def test_partitions_used_while_the_coordinator_is_busy_are_added_together(scene:
     assert scene.committed() == [[b"a"], [b"b"]]
 
 
-def test_a_batch_that_meets_the_end_of_the_last_transaction_comes_again_soon(scene: Scene) -> None:
-    scene.producer.close()
-    scene.producer = scene.another(retry_backoff_ms=10_000, retry_backoff_max_ms=60_000)
-    scene.producer.init_transactions()
-    faults = [ErrorCode.CONCURRENT_TRANSACTIONS] * 4
-    scene.cluster.on_produce = lambda *_: faults.pop() if faults else None
-    before_ns = scene.rig.host.now_ns()
-    scene.transact(b"a")
-    assert not faults
-    assert (scene.rig.host.now_ns() - before_ns) / 1e6 < 100
-    assert scene.committed() == [[b"a"], []]
-
-
 @pytest.mark.parametrize("fault", [LOSE_ANSWER, BREAK])
 def test_a_batch_whose_answer_is_lost_is_committed_once(scene: Scene, fault: Fault) -> None:
     scene.producer.init_transactions()
@@ -273,9 +260,20 @@ def test_a_batch_whose_answer_is_lost_is_committed_once(scene: Scene, fault: Fau
     assert scene.committed() == [[b"a"], [b"b"]]
 
 
-def test_an_abort_knows_of_partitions_whose_addition_was_not_answered(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    "then",
+    [
+        (),
+        (ErrorCode.NOT_COORDINATOR,),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (ErrorCode.CONCURRENT_TRANSACTIONS,),
+    ],
+)
+def test_an_abort_knows_of_partitions_whose_addition_was_not_answered(
+    scene: Scene, then: tuple[ErrorCode, ...]
+) -> None:
     scene.producer.init_transactions()
-    scene.coordinator.faults[ApiKey.ADD_PARTITIONS_TO_TXN] += [LOSE_ANSWER]
+    scene.coordinator.faults[ApiKey.ADD_PARTITIONS_TO_TXN] += [LOSE_ANSWER, *then]
     scene.producer.begin_transaction()
     scene.producer.send("t", b"unsent", partition=0)
     scene.rig.host.run_until(lambda: "ADD_PARTITIONS_TO_TXN" in scene.coordinator.kinds(), 1000)

@@ -104,8 +104,11 @@ def up(
         )
     if faults is not None and processes:
         raise UsageError("--faults: brokers in processes of their own take none; leave --processes out")
-    stop = threading.Event()
-    with handling(lambda *_: stop.set(), signal.SIGINT, signal.SIGTERM):
+    stop, again = threading.Event(), threading.Event()
+    with (
+        handling(lambda *_: stop.set(), signal.SIGINT, signal.SIGTERM),
+        handling(lambda *_: again.set(), signal.SIGUSR1),
+    ):
         from fairlead_kafka.testing import Cluster
         from fairlead_kafka.testing.faults_file import load_faults, set_faults
 
@@ -124,7 +127,7 @@ def up(
             if faults is not None:
                 set_faults(cluster, faults, rules)
             _describe(cluster, data_dir, None if sasl is None else _MECHANISMS[sasl], processes=processes)
-            _serve(cluster, stop)
+            _serve(cluster, stop, again)
             output.print("stopping")
 
 
@@ -180,25 +183,21 @@ def _users(given: list[str] | None) -> dict[str, str]:
     return {name: password for name, _colon, password in pairs}
 
 
-def _serve(cluster: Cluster, stop: threading.Event) -> None:
-    """Wait for `stop`. Meanwhile report brokers' processes that have ended, and start them again on
-    SIGUSR1."""
-    again = threading.Event()
-    with handling(lambda *_: again.set(), signal.SIGUSR1):
-        running = dict.fromkeys(cluster.brokers, True)
-        while not stop.wait(LOOK_S):
-            if again.is_set():
-                again.clear()
-                for broker in cluster.brokers:
-                    if not broker.running:
-                        broker.start()
-                        output.print(
-                            f"broker {broker.node_id} is up again, process {broker.pid}", markup=False
-                        )
-            for broker, ran in running.items():
-                running[broker] = broker.running
-                if ran and not broker.running:
-                    ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
-                    output.print(
-                        f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True
-                    )
+def _serve(cluster: Cluster, stop: threading.Event, again: threading.Event) -> None:
+    """Wait for `stop`. Meanwhile report brokers' processes that have ended, and start them again
+    when `again` is set."""
+    running = dict.fromkeys(cluster.brokers, True)
+    while not stop.wait(LOOK_S):
+        if again.is_set():
+            again.clear()
+            for broker in cluster.brokers:
+                if not broker.running:
+                    broker.start()
+                    output.print(f"broker {broker.node_id} is up again, process {broker.pid}", markup=False)
+        for broker, ran in running.items():
+            running[broker] = broker.running
+            if ran and not broker.running:
+                ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
+                output.print(
+                    f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True
+                )

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 @contextmanager
 def handling(handler: Callable[[int, object], object], *numbers: signal.Signals) -> Iterator[None]:
     """Have `handler(number, frame)` called for these signals within the block; afterwards they are
-    handled as before. On the main thread only."""
+    handled as before, unless another handler was set meanwhile. On the main thread only."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
         for number, former in before.items():
-            # None: a handler that Python did not set, and cannot set again
-            signal.signal(number, signal.SIG_DFL if former is None else former)
+            if signal.getsignal(number) is handler:
+                # None: a handler that Python did not set, and cannot set again
+                signal.signal(number, signal.SIG_DFL if former is None else former)

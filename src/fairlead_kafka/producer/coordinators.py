@@ -51,6 +51,8 @@ from fairlead_kafka.wire.messages import (
 _BUMPS_SINCE_VERSION = 3
 """The version from which InitProducerId takes the producer's id and epoch and gives the next epoch
 (KIP-360, Kafka 2.5)."""
+_ENDS_BY_EPOCH = 5
+"""The version from which EndTxn gives the next epoch (KIP-890)."""
 
 
 class Refused(FairleadError):
@@ -131,7 +133,7 @@ class Coordinators:
                 ],
             )
 
-        yield from self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True)
+        yield from self._add(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes)
 
     def add_offsets(self, group_id: str) -> Steps[None]:
         """Make a group's offsets part of the transaction (AddOffsetsToTxn)."""
@@ -141,7 +143,7 @@ class Coordinators:
             producer_epoch=self._identity.epoch,
             group_id=group_id,
         )
-        yield from self._ask(ApiKey.ADD_OFFSETS_TO_TXN, message, _code, within=True)
+        yield from self._add(ApiKey.ADD_OFFSETS_TO_TXN, message, _code)
 
     def commit_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
@@ -176,7 +178,36 @@ class Coordinators:
         if answer.producer_id != NO_PRODUCER_ID:
             self._identity.grant(answer.producer_id, answer.producer_epoch)
 
+    @property
+    def ends_by_epoch(self) -> bool:
+        """True if the coordinator that was asked last speaks the second protocol (KIP-890): an end
+        gives the next epoch, and an abort is taken whether or not a transaction was begun."""
+        node_id = self._nodes.get((KeyType.TRANSACTION, self._transactional_id))
+        try:
+            return node_id is not None and self._network.version(node_id, ApiKey.END_TXN) >= _ENDS_BY_EPOCH
+        except UsageError:
+            return False  # the connection broke right behind the answer
+
     # Inside
+
+    def _add(
+        self,
+        api_key: ApiKey,
+        message: RequestMessage[R] | Callable[[], RequestMessage[R]],
+        codes_of: Callable[[R], Iterable[int]],
+    ) -> Steps[R]:
+        """The answer to a request that may begin the transaction. A producer that is fenced by the
+        second protocol may only have been too slow: then the coordinator takes its abort, and gives
+        it the next epoch; or the answer to the abort fences it."""
+        try:
+            return (yield from self._ask(api_key, message, codes_of, within=True, until_known=True))
+        except Refused as error:
+            if error.reaction is Reaction.FENCED and self.ends_by_epoch:
+                said = error.cause.context if isinstance(error.cause, BrokerError) else error.cause
+                late = "or the transaction took longer than transaction.timeout.ms"
+                cause = BrokerError(ErrorCode.PRODUCER_FENCED, f"{said}, {late}")
+                raise Refused(Reaction.ABORT, cause) from None
+            raise
 
     def _ask(
         self,
@@ -187,12 +218,17 @@ class Coordinators:
         key: str | None = None,
         *,
         within: bool = False,
+        until_known: bool = False,
     ) -> Steps[R]:
         """The answer of a coordinator, which is asked again while its error code is retriable.
         Refused for another error; Abandoned if the request is `within` a transaction that can no
-        longer be committed. `message`: the request, or a function that makes it each time."""
+        longer be committed. `message`: the request, or a function that makes it each time.
+
+        `until_known`: the request is not abandoned while it is not known whether an earlier one was
+        carried out. A coordinator that moves may have written what it answers an error to.
+        """
         key = self._transactional_id if key is None else key
-        busy = 0
+        busy, in_doubt = 0, False
         while True:
             node_id = self._nodes.get((key_type, key))
             if node_id is None:
@@ -204,7 +240,7 @@ class Coordinators:
             wait_ms = None
             if isinstance(answer, Exception):
                 self._nodes.pop((key_type, key), None)
-                self.problem = answer
+                self.problem, in_doubt = answer, until_known
             else:
                 reaction, code = gravest(api_key, codes_of(answer))
                 if reaction is Reaction.DONE:
@@ -215,11 +251,13 @@ class Coordinators:
                     self._nodes.pop((key_type, key), None)
                 elif reaction is not Reaction.RETRY:
                     raise Refused(reaction, self.problem)
-                if within and not self._goes_on():
-                    raise Abandoned(str(self.problem))
                 if code == ErrorCode.CONCURRENT_TRANSACTIONS:
                     wait_ms = busy_wait_ms(busy, self._backoff_ms)
                     busy += 1
+                else:
+                    in_doubt = until_known
+                if within and not in_doubt and not self._goes_on():
+                    raise Abandoned(str(self.problem))
             yield Pause(self.problem, wait_ms=wait_ms)
 
     def _find(self, key_type: KeyType, key: str) -> Steps[int]:

@@ -108,8 +108,10 @@ def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
 
 
 def busy_wait_ms(failures: int, backoff_ms: float) -> float:
-    """Milliseconds until asking again after CONCURRENT_TRANSACTIONS, with so many such answers in a
-    row before: doubling from `BUSY_BACKOFF_MS`, never above `backoff_ms` (retry.backoff.ms).
+    """Milliseconds until a coordinator is asked again after CONCURRENT_TRANSACTIONS.
+
+    `failures`: such answers to the request before. Doubles from `BUSY_BACKOFF_MS`, and is never
+    above `backoff_ms` (retry.backoff.ms).
 
     Without jitter: a producer waits only for requests about its own transactional id.
     """

@@ -10,7 +10,7 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE, NO_TOPIC_ID, Node
-from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
+from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, OnDone
 from fairlead_kafka.core.event_log import BATCH_FAILED, BATCH_RETRIED, BATCH_SPLIT
@@ -22,7 +22,6 @@ from fairlead_kafka.producer.encoding import encode_drained, split
 from fairlead_kafka.producer.identity import IdentityState
 from fairlead_kafka.producer.parts import Parts
 from fairlead_kafka.producer.queues import Batch, PartitionQueue, QueueState
-from fairlead_kafka.producer.reactions import busy_wait_ms, code_of
 from fairlead_kafka.producer.refusals import refusal, refused_pieces
 from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.submission import Piece
@@ -237,7 +236,7 @@ class Sender:
         return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < expires_ns
 
     def _retry(self, batch: Batch) -> None:
-        batch.retry_at_ns = self._now_ns + self._wait_ns(batch)
+        batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._rng)
         queue = batch.queue
         queue.put_back(batch)
         self._recorder.retried(batch)
@@ -250,12 +249,6 @@ class Sender:
             batch.attempts,
             batch.last_error,
         )
-
-    def _wait_ns(self, batch: Batch) -> int:
-        failures, error = batch.attempts - 1, batch.last_error
-        if error is not None and code_of(error) == ErrorCode.CONCURRENT_TRANSACTIONS:
-            return ms_to_ns(busy_wait_ms(failures, self._settings.retry_backoff_ms))
-        return self._backoff.wait_ns(failures, self._rng)
 
     def _split(self, batch: Batch) -> None:
         parts = split(batch)

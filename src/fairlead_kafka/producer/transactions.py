@@ -340,13 +340,21 @@ class Transactions:
         if error is None:
             self._started = True
         else:
-            self._react(error)
+            self._refused_part(error)
 
     def _offsets_written(self, error: Exception | None) -> None:
         if error is None:
             self._calls.finish_offsets()
         else:
-            self._react(error)
+            self._refused_part(error)
+
+    def _refused_part(self, error: Exception) -> None:
+        # By the second protocol the coordinator is asked for the abort of a transaction that may
+        # not have begun: it knows, and if it has ended it for being too slow, it gives the next
+        # epoch.
+        if isinstance(error, Refused) and self._coordinators.ends_by_epoch:
+            self._started = True
+        self._react(error)
 
     def _leave_prepared(self) -> None:
         who = (

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple, cast
 
 
 class MemoryUse(NamedTuple):
@@ -51,10 +53,19 @@ def memory_use() -> MemoryUse:
 
 
 def _heap_bytes() -> int | None:
-    try:
-        count = ctypes.CDLL(None).mallinfo2
-    except (OSError, TypeError, AttributeError):  # another C library, or another system
+    count = _counter()
+    if count is None:
         return None
-    count.restype = _Counts
-    counts: _Counts = count()
+    counts = count()
     return counts.uordblks + counts.hblkhd  # in heaps, and mapped by themselves
+
+
+@cache
+def _counter() -> Callable[[], _Counts] | None:
+    """glibc's function, looked up once; None if the C library has none, or on another system."""
+    try:
+        function = ctypes.CDLL(None).mallinfo2
+    except (OSError, TypeError, AttributeError):
+        return None
+    function.restype = _Counts
+    return cast("Callable[[], _Counts]", function)

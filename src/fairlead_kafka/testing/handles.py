@@ -136,7 +136,10 @@ class BrokerHandle:
         """Memory that the broker's own process has in use now, as its allocators count it; None if
         it does not run, or runs in this process."""
         with self._changing:
-            return self._runner.memory_use() if self.running else None
+            try:
+                return self._runner.memory_use() if self.running else None
+            except ConnectionFailed:
+                return None  # killed from outside, a moment ago
 
     # --- Faults
 
