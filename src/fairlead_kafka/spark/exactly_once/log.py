@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, ConfigError, ItemsFailed
+from fairlead_kafka.base.errors import BrokerError, ConfigError, ItemsFailed, TransactionFailed
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, ConfigResource, Consumer, NewTopic, Producer
 from fairlead_kafka.core.partition_offsets import LATEST
@@ -95,10 +95,10 @@ class CommitLog:
         record = self._producer.send(self._topic, value, key=self._name.encode(), partition=0)
         try:
             record.result(timeout_s=DRIVER_TIMEOUT_MS / 1000)
-        except BrokerError as error:
-            if error.code == ErrorCode.INVALID_PRODUCER_EPOCH:
-                # The partition has seen a later epoch. If that is a newer driver's, the abort
-                # says so (KIP-588).
+        except (BrokerError, TransactionFailed) as error:
+            if isinstance(error, TransactionFailed) or error.code == ErrorCode.INVALID_PRODUCER_EPOCH:
+                # The coordinator or the partition may have seen a later epoch. If that is a newer
+                # driver's, the abort says so (KIP-588).
                 self._producer.abort_transaction()
             raise
         sent()
