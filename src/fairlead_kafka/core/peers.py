@@ -51,7 +51,7 @@ class Peer:
 
     @property
     def connectable(self) -> bool:
-        """True if an attempt may begin now."""
+        """True if an attempt to connect may begin now."""
         return self.connection is None and self.blocked_until_ns is None
 
     def ready(self, max_in_flight: int) -> bool:

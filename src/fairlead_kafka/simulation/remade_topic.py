@@ -210,7 +210,7 @@ class RemadeTopic:
     # The end
 
     def live_calmly(self) -> list[str]:
-        """Make the topic again a few times, now that all is well; errors as texts."""
+        """Make the topic again a few times, now that all is well. Returns violations, as texts."""
         self._calm_from = len(self.lives) + 1
         self._waited_for(lambda: not self._deleting and bool(self.lives))
         for number in range(CALM_LIVES):

@@ -57,7 +57,7 @@ class Jobs:
         self._append()
 
     def finish(self) -> None:
-        """Append and delete no more."""
+        """Stop appending and deleting records."""
         self._finished = True
         self._trimmer.finish()
 
