@@ -23,6 +23,8 @@ CLUSTER = (
     "fairlead_kafka.simulation",
     "fairlead_kafka.runtime.virtual",
 )
+RARE = ("cramjam", "fairlead_kafka.formats", "encodings.idna")
+"""Compressors and formats, loaded with the first compressed batch or if a serializer is set."""
 PRODUCER, CONSUMER, ADMIN = (
     ("fairlead_kafka.producer",),
     ("fairlead_kafka.consumer",),
@@ -49,11 +51,11 @@ PRODUCER, CONSUMER, ADMIN = (
         ),
         (
             "from fairlead_kafka import Producer",
-            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
+            (*ARROW, *RARE, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
         ),
         (
             "from fairlead_kafka import Consumer",
-            (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *ADMIN),
+            (*ARROW, *RARE, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *ADMIN),
         ),
         (
             "from fairlead_kafka import Admin",
@@ -61,7 +63,7 @@ PRODUCER, CONSUMER, ADMIN = (
         ),
         (
             "from fairlead_kafka import AsyncProducer",
-            (*ARROW, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
+            (*ARROW, *RARE, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN),
         ),
         (
             "from fairlead_kafka.testing import Cluster",
@@ -88,6 +90,21 @@ def test_a_program_loads_what_it_uses(program: str, without: tuple[str, ...]) ->
     loaded = listed.stdout.split()
     assert not [
         module for module in loaded if any(module == one or module.startswith(f"{one}.") for one in without)
+    ]
+
+
+@pytest.mark.parametrize(
+    "client",
+    ["Producer", "AsyncProducer", "Consumer", "AsyncConsumer", "ShareConsumer", "AsyncShareConsumer"],
+)
+def test_numpy_is_loaded_before_the_rest_of_a_client(client: str) -> None:
+    """The threads of its OpenBLAS spin for 80 ms after that, at best beside imports."""
+    program = f"from fairlead_kafka import {client}\nimport sys; print(*sys.modules)"
+    listed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = listed.stdout.split()
+    earlier = loaded[: loaded.index("numpy")]
+    assert not [
+        module for module in earlier if module.startswith(("fairlead_kafka.core", "fairlead_kafka.wire"))
     ]
 
 

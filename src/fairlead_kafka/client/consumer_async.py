@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+import numpy as np  # noqa: F401  # first of all: see the package's docstring
+
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition

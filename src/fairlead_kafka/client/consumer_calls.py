@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.consumer_asking import Asking
@@ -27,13 +29,15 @@ from fairlead_kafka.client.consumer_positions import ConsumerPositions
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import ConsumerReading
 from fairlead_kafka.client.consumer_taking import Taking
-from fairlead_kafka.client.deserializing import deserializing_of
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import ConsumerMachine, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.consumer.metrics import ConsumerMetrics
 from fairlead_kafka.runtime import Completion
+
+if TYPE_CHECKING:
+    from fairlead_kafka.client.deserializing import Deserializing
 
 CLOSE_S = 5.0
 """Seconds that `close` waits for the machine and its host."""
@@ -56,7 +60,7 @@ class ConsumerCalls:
         settings = CLIENT_CONFIGS.parse("consumer", config)
         check_group_settings(settings)
         self._interceptors = consumer_interceptors(settings["interceptor.classes"], config)
-        deserializing = deserializing_of(settings)
+        deserializing = _deserializing_of(settings)
         gate = Gate()
         self.host = opener(lambda rng: ConsumerMachine(settings, rng, gate), settings, "fairlead-consumer")
         self._asking = asking = Asking(self.host, settings)
@@ -143,3 +147,13 @@ class ConsumerCalls:
             yield from self.group.part(CLOSE_S)
         finally:
             self._taking.polling.release()
+
+
+def _deserializing_of(settings: Settings) -> Deserializing | None:
+    """A consumer's deserializers; None if it has none, as most have: then the formats are not
+    loaded. ConfigError if one cannot be imported or made."""
+    if settings["key.deserializer"] is None and settings["value.deserializer"] is None:
+        return None
+    from fairlead_kafka.client.deserializing import deserializing_of
+
+    return deserializing_of(settings)

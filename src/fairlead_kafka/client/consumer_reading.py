@@ -10,13 +10,14 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_taking import Taking, Tending
-from fairlead_kafka.client.deserializing import Deserializing
 from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.client.interceptors_consumer import ConsumerInterceptors
 from fairlead_kafka.consumer import OpenChunk, Record, check_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fairlead_kafka.client.deserializing import Deserializing
 
 
 class Seeking(Protocol):

@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 from uuid import UUID
 
+import numpy as np  # noqa: F401  # first of all: see the package's docstring
+
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import OnDelivery

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Generic, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol
 from uuid import UUID
 from weakref import WeakSet
 
 import numpy as np
 
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
@@ -37,7 +38,6 @@ from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
-from fairlead_kafka.client.serializing import serializing_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.client.undelivered import log_undelivered, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -47,6 +47,9 @@ from fairlead_kafka.producer import Flush, PartitionsFor, ProducerMachine, Stop,
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
 from fairlead_kafka.producer.submission import Rows
 from fairlead_kafka.runtime import Completion
+
+if TYPE_CHECKING:
+    from fairlead_kafka.client.serializing import Serializing
 
 EXIT_S = 5.0
 """Seconds that records of all unclosed producers have together when the interpreter ends."""
@@ -89,7 +92,7 @@ class ProducerCore(Generic[H]):
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
-        self.serializing = serializing_of(settings)
+        self.serializing = _serializing_of(settings)
         self._meter = ProducerMeter(sampling_of(settings))
         """Metrics counted on the callers' side, under the memory's lock."""
         self._hosted = self.host = opener(
@@ -491,6 +494,16 @@ class ProducerCore(Generic[H]):
 
 def _without_room(size_bytes: int, record: Record) -> tuple[int, Record]:
     return size_bytes, record
+
+
+def _serializing_of(settings: Settings) -> Serializing | None:
+    """A producer's serializers; None if it has none, as most have: then the formats are not loaded.
+    ConfigError if one cannot be imported or made."""
+    if settings["key.serializer"] is None and settings["value.serializer"] is None:
+        return None
+    from fairlead_kafka.client.serializing import serializing_of
+
+    return serializing_of(settings)
 
 
 def _close_all() -> None:

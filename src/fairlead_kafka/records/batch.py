@@ -11,7 +11,6 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import faults
 from fairlead_kafka.records.arrays import Bytes
-from fairlead_kafka.records.codecs import decompress
 from fairlead_kafka.records.crc import batch_crc, stamp_crc
 from fairlead_kafka.records.decode_kernels import check_records
 from fairlead_kafka.records.layout import (
@@ -130,6 +129,8 @@ def records_of(
     begin = header.position + HEADER_SIZE_BYTES
     if not header.codec:
         return array, begin, header.stop
+    from fairlead_kafka.records.codecs import decompress  # which loads the compressors
+
     try:
         inflated = decompress(header.compression, array[begin : header.stop], limit_bytes)
     except DecodeError as error:

@@ -30,7 +30,6 @@ from fairlead_kafka.records.layout import (
     BatchHeader,
     Data,
 )
-from fairlead_kafka.records.parts import part_of
 
 _POSITION, _SIZE, _BASE_OFFSET, _CRC, _ATTRIBUTES, _LAST_DELTA, _PRODUCER_ID, _COUNT = 0, 1, 2, 4, 5, 6, 9, 12
 _FIELDS = len(BatchHeader._fields)
@@ -129,6 +128,8 @@ def decode(
         kept = rows[_wanted(array, scanned, aborted)[-len(rows) :]]
     runs, taken = _runs(array, kept, attributes)
     if len(kept) and not taken:
+        from fairlead_kafka.records.parts import part_of  # which loads the compressors
+
         row = kept[:1].copy()
         part = part_of(array, _header(row, 0), from_offset, INFLATED_BATCH_MAX_BYTES)
         row[0, _COUNT] = part.records

@@ -8,7 +8,6 @@ import numpy as np
 
 from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge
 from fairlead_kafka.records.arrays import Int64
-from fairlead_kafka.records.codecs import compress
 from fairlead_kafka.records.columns import RecordColumns, Slice, flat_order
 from fairlead_kafka.records.crc import stamp_crc, stamp_crcs
 from fairlead_kafka.records.encode_kernels import cut_by_size, encode_batches
@@ -96,6 +95,8 @@ def encode(
     uncompressed_bytes = position
     buffer = as_view(out)[:position]
     if compression != Compression.none:
+        from fairlead_kafka.records.codecs import compress  # which loads the compressors
+
         packed = compress(compression, buffer[HEADER_SIZE_BYTES:], level)
         position = HEADER_SIZE_BYTES + len(packed)
         buffer = memoryview(bytearray(position))

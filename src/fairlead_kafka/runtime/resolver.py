@@ -34,7 +34,9 @@ def look_up(host: str, port: int, flags: int = 0) -> list[Address]:
     port out of range."""
     if not 0 <= port <= 65535:
         raise ValueError(f"port {port}")  # getaddrinfo would take it modulo 65536
-    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
+    # Of a text, Python would encode even plain names by IDNA, and load that codec, for 1 ms.
+    name = host.encode("ascii") if host.isascii() else host
+    found = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=flags)
     return [(family, address) for family, _type, _protocol, _name, address in found]
 
 
