@@ -64,6 +64,7 @@ NAMES = {
     r"gather(?:s|ed|ing)?": "coalesce, collect, take",
     r"stretch(?:es)?": "row span",
     r"faces?": "client API",
+    r"hungry": "waits for",
     r"lagging": "slow broker",
     r"troubled": "blocked",
     r"overdue": "expired",

@@ -121,7 +121,7 @@ def test_nothing_is_asked_for_without_a_broker_that_offers_it_and_no_time_is_set
     client.brokers.nodes = []
     client.go()
     assert not client.brokers.sent
-    assert client.telemetry.hungry
+    assert client.telemetry.waits_for_broker
     assert client.telemetry.next_ns() == NEVER_NS
     client.brokers.nodes = [3]
     client.go()

@@ -91,7 +91,7 @@ class Network:
         self._next_ns = 0  # as of the last plan: deadlines of the queue, and metadata
         self._dirty = True  # something was asked for, or became possible, since the last look
         self._nudge = False  # `advance` changed what the owner may already have looked at in this step
-        self._hungry = False  # metadata is due and no peer could take the request
+        self._waits_for_broker = False  # metadata is due and no peer could take the request
         self._closed = False
         self._wall_ms = 0
         self.pushing = Pushing(self, rng, beside is None and bool(settings.get("enable.metrics.push", False)))
@@ -302,7 +302,7 @@ class Network:
         self._wall_ms = wall_ms
         self._connections.tick(now_ns)
         self._connections.handle(event)
-        if self._queue or self._hungry:
+        if self._queue or self._waits_for_broker:
             self._dirty = True
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
@@ -408,8 +408,8 @@ class Network:
 
     def _push_metrics(self) -> None:
         self.pushing.advance(self._connections.now_ns, self._wall_ms)
-        if self.pushing.hungry:
-            self._hungry = True
+        if self.pushing.waits_for_broker:
+            self._waits_for_broker = True
             if self.pushing.wanted:
                 self._least_loaded()  # connects to one if there is none
 
@@ -424,12 +424,12 @@ class Network:
     def _ask_metadata(self) -> None:
         now_ns = self._connections.now_ns
         due_ns = self.metadata.due_ns()
-        self._hungry = due_ns is not None and due_ns <= now_ns
-        if self._hungry:
+        self._waits_for_broker = due_ns is not None and due_ns <= now_ns
+        if self._waits_for_broker:
             self.metadata.missing(now_ns)
-        peer = self._least_loaded() if self._hungry else None
+        peer = self._least_loaded() if self._waits_for_broker else None
         if peer is not None and peer.connection is not None:
-            self._hungry = False
+            self._waits_for_broker = False
             message = self.metadata.begin(now_ns)
             self._connections.send(
                 peer.connection, ApiKey.METADATA, message, self._on_metadata, None, True, None

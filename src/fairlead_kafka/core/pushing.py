@@ -50,9 +50,9 @@ class Pushing:
         return self._telemetry is not None
 
     @property
-    def hungry(self) -> bool:
+    def waits_for_broker(self) -> bool:
         """True if a request is due and no broker could take it."""
-        return self._telemetry is not None and self._telemetry.hungry
+        return self._telemetry is not None and self._telemetry.waits_for_broker
 
     @property
     def wanted(self) -> bool:

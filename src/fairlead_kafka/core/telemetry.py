@@ -142,7 +142,7 @@ class Telemetry:
         self.state = State.SUBSCRIPTION_NEEDED
         self.due_ns = 0
         """When the request that is needed may go; NEVER_NS while one is under way."""
-        self.hungry = False
+        self.waits_for_broker = False
         """A request is due, and no broker could take it."""
         self._brokers = brokers
         self._rng = rng
@@ -175,7 +175,7 @@ class Telemetry:
 
     def next_ns(self) -> int:
         """When `advance` has something to do if nothing happens before; NEVER_NS: not by itself."""
-        due_ns = NEVER_NS if self.hungry or self.over else self.due_ns
+        due_ns = NEVER_NS if self.waits_for_broker or self.over else self.due_ns
         return min([due_ns, *(at_ns for at_ns, _ in self._askers)])
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
@@ -183,12 +183,12 @@ class Telemetry:
         self._now_ns, self._wall_ms = now_ns, wall_ms
         self._began_ms = self._began_ms or wall_ms
         self._answer_askers()
-        self.hungry = False
+        self.waits_for_broker = False
         if now_ns < self.due_ns or self.over or self._report is None:
             return
         node_id = self._node()
         if node_id is None:
-            self.hungry = True
+            self.waits_for_broker = True
         elif self.state is State.SUBSCRIPTION_NEEDED:
             self._ask(node_id)
         else:

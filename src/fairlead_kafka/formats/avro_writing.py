@@ -68,8 +68,9 @@ class _Table:
     map."""
 
     def __init__(self, named: dict[str, Definition], owners: Int64, given: Bools, bad: Bools) -> None:
-        """`given`: rows that are written; `owners`: which value a row is of; `bad`: of the
-        values."""
+        """`owners` (int64[rows]): the value that each row is an item of, or the row itself; `given`
+        (bool[rows]): rows that are not null; `bad` (bool[values]): values that cannot be written,
+        of which more are found. `named`: definitions of the schema's named types."""
         self._named, self._owners, self._given, self.bad = named, owners, given, bad
         self._ops: list[list[int]] = []
         self._slots: list[Int64] = []

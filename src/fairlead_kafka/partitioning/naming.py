@@ -151,9 +151,10 @@ def make_policy(
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
     `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is
-    `partitioner.max.skew.bytes`, for `late` only (-1: by traffic); `together`: quanta that come at
-    once may be put together, by `uniform` and `adaptive` (see there); `rng` may be shared among
-    topics. Raises ConfigError as `resolve_partitioner` does.
+    `partitioner.max.skew.bytes`, for `late` only (-1: by traffic). `adaptive`:
+    `partitioner.adaptive.partitioning.enable`. `together`: with `uniform` and `adaptive`, several
+    quanta that are submitted at once become one batch. `rng` may be shared among topics.
+    Raises ConfigError as `resolve_partitioner` does.
     """
     skew = None if skew_bytes < 0 else skew_bytes
     resolved = (

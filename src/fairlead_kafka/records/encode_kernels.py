@@ -39,8 +39,8 @@ def measure_records(
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, sizes: Int64,
 ) -> None:  # fmt: skip
-    """Fill `sizes` with the encoded size of each record, bytes, as `RecordColumns.sizes_bytes` has
-    it.
+    """Fill `sizes` with the encoded size of each record, bytes, where its timestamp delta takes 1
+    byte and its offset delta 2 (`RecordColumns.sizes_bytes`).
 
     Assumes that the columns have `sizes.size` records.
     """

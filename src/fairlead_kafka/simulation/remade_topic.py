@@ -274,7 +274,8 @@ def wrong_step(given: Sequence[Given], whole_from: int) -> tuple[Given, Given] |
     """The first two records of `given` of which one cannot come right after the other; None: all
     may.
 
-    Lives only grow. From life `whole_from` on each begins at offset 0 and has no gaps.
+    A life is the time between two deletions of the topic, and a reader never goes back to an
+    earlier one. Lives from `whole_from` on are read from offset 0 and without gaps.
     """
     for before, record in pairwise([Given(0, -1, b""), *given]):
         expected = before.offset + 1 if record.life == before.life else 0

@@ -38,7 +38,8 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """The session with one broker."""
+    """The share session with one broker (KIP-932): the partitions fetched there, and the
+    acknowledgements that wait or are sent."""
 
     node_id: int
     number: int
