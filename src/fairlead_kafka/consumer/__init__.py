@@ -40,6 +40,21 @@ uncleanly, which does not have that record, answers with the offset where the tw
 (KIP-320): reading continues there, with a warning, or ends with `LogTruncated` where positions are
 not reset.
 
+A batch's way, by modules, from the request to the table that `poll_table` returns:
+
+    asked      fetcher, fetch_session, `core.network`, `core.connections`, `wire`
+    answered   `core.connections`, `wire`, fetcher, fetch_session, partition (up to which offset),
+               waiting
+    taken      `client`: consumer_reading, consumer_taking; then machine, waiting; consumer_fetched
+    decoded    consumer_taking, tables, decoding, `records`, consumer_fetched, tables,
+               consumer_reading
+
+Visited twice are: fetcher, fetch_session and the connection, which the answer comes back to;
+waiting, which takes chunks as answers come and gives them as polls ask, for the bytes in it are the
+back-pressure; consumer_fetched, which keeps a chunk until it is decoded, so that an interrupted
+poll loses none; tables, which makes a batch of each chunk, and at last one table of the batches;
+consumer_taking and consumer_reading, which wait in between.
+
 Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in
 the rack), KIP-516 (topic ids), KIP-951 (new leaders in answers), Kafka's `FetchCollector`,
 `OffsetFetcher` and `SubscriptionState`.
