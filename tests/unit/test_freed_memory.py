@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairlead_kafka.runtime import give_back_freed_memory, keep_freed_memory
+from fairlead_kafka.runtime import LongRunning, freed_memory, keep_freed_memory
+from fairlead_kafka.runtime.freed_memory import GIVE_BACK_S, give_back_freed_memory
 
 
 def test_freed_memory_is_asked_of_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +24,23 @@ def test_freed_memory_is_asked_of_the_c_library(monkeypatch: pytest.MonkeyPatch)
     assert give_back_freed_memory()
     assert keep_freed_memory(kept_bytes=5)
     assert asked == [(0,), (-3, 32 << 20), (-1, 5)]
+
+
+def test_a_process_that_runs_for_long_gives_back_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    now_s = 5.0
+    library = SimpleNamespace(
+        malloc_trim=lambda pad: asked.append(("trim", pad)), mallopt=lambda *given: asked.append(given) or 1
+    )
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
+    monkeypatch.setattr(freed_memory, "time", SimpleNamespace(monotonic=lambda: now_s))
+    memory = LongRunning()
+    assert asked == [(-3, 128 << 10)]
+    asked.clear()
+    for second in range(int(3 * GIVE_BACK_S)):
+        now_s = 5.0 + second
+        memory.look()
+    assert asked == [("trim", 0)] * 2
 
 
 @pytest.mark.parametrize("call", [give_back_freed_memory, keep_freed_memory])

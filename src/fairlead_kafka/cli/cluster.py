@@ -184,10 +184,13 @@ def _users(given: list[str] | None) -> dict[str, str]:
 
 
 def _serve(cluster: Cluster, stop: threading.Event, again: threading.Event) -> None:
-    """Wait for `stop`. Meanwhile report brokers' processes that have ended, and start them again
-    when `again` is set."""
-    running = dict.fromkeys(cluster.brokers, True)
+    """Wait for `stop`. Meanwhile report brokers' processes that have ended, start them again when
+    `again` is set, and give freed memory back."""
+    from fairlead_kafka.runtime import LongRunning
+
+    memory, running = LongRunning(), dict.fromkeys(cluster.brokers, True)
     while not stop.wait(LOOK_S):
+        memory.look()
         if again.is_set():
             again.clear()
             for broker in cluster.brokers:

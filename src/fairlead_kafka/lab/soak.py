@@ -58,7 +58,7 @@ from fairlead_kafka.lab.peers.soak import (
 from fairlead_kafka.lab.process_usage import Usage, folder_mb, usage
 from fairlead_kafka.lab.soak_client import DRAIN_S, SoakClient, launch
 from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
-from fairlead_kafka.runtime import MemoryUse, memory_use
+from fairlead_kafka.runtime import LongRunning, MemoryUse, memory_use
 from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
@@ -263,6 +263,7 @@ def _make_topics(bootstrap_servers: str) -> None:
 def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
     """Run the soak until its `minutes` are over. Returns how many times a broker was killed."""
     _await_all(looks.clients)
+    memory = LongRunning()  # the controller lives in this process, as in that of `fairlead up`
     begun_s = looks.begun_s = looks._looked_s = time.monotonic()
     end_s = begun_s + minutes * MINUTE_S
     row_every_s, kill_every_s = (
@@ -275,6 +276,7 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
             time.sleep(max(0.0, row_s - time.monotonic()))
             _check_alive(looks.cluster)
             looks.look()
+            memory.look()
             load = looks.last[-1]
             status(
                 f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, "

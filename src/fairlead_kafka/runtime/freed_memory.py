@@ -4,13 +4,20 @@ system."""
 from __future__ import annotations
 
 import ctypes
+import time
 
-from fairlead_kafka.base.units import MIB
+from fairlead_kafka.base.units import KIB, MIB
 
 KEPT_BYTES = 64 * MIB
 """How much freed memory each of the allocator's arenas keeps at most."""
 _ALLOCATED_ALONE_BYTES = 32 * MIB
 """A larger block is mapped by itself and given back at once; the most that glibc lets one set."""
+LARGE_BLOCK_BYTES = 128 * KIB
+"""Blocks from this size on are mapped by themselves in a process that runs for long. It is what
+glibc begins with."""
+GIVE_BACK_S = 60.0
+"""Time between two times that freed memory is given back: seldom enough to cost nothing (some ms),
+often enough that one minute's peak does not lie on the next one's."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Options of mallopt(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD."""
 
@@ -23,13 +30,29 @@ def keep_freed_memory(kept_bytes: int = KEPT_BYTES) -> bool:
     of that size is made of new pages, each a fault and zeroed by the kernel: 40 % of the CPU
     seconds of a consumer that fetches 8 MiB at a time.
     """
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):  # another C library, or another system
-        return False
-    return bool(
-        set_option(_MMAP_THRESHOLD, _ALLOCATED_ALONE_BYTES) and set_option(_TRIM_THRESHOLD, kept_bytes)
-    )
+    return _set_option(_MMAP_THRESHOLD, _ALLOCATED_ALONE_BYTES) and _set_option(_TRIM_THRESHOLD, kept_bytes)
+
+
+class LongRunning:
+    """Keeps the memory of a process that runs for long near to what is in use.
+
+    It sets the whole process, so it is for processes that are ours: brokers, `fairlead up`. Large
+    blocks, of frames and batches, are mapped by themselves and given back when they are freed. By
+    itself glibc raises the size from which it does so up to 32 MiB with each such block that is
+    freed: large blocks then lie in the heap between small ones that stay, and the process grows by
+    the holes, for hours. Freed pages within the heap are given back each minute, by `look`.
+    """
+
+    def __init__(self) -> None:
+        _set_option(_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        self._next_s = time.monotonic() + GIVE_BACK_S
+
+    def look(self) -> None:
+        """Give freed memory back if a minute has passed since the last time; to be called every few
+        seconds."""
+        if time.monotonic() >= self._next_s:
+            give_back_freed_memory()
+            self._next_s = time.monotonic() + GIVE_BACK_S
 
 
 def give_back_freed_memory() -> bool:
@@ -46,3 +69,12 @@ def give_back_freed_memory() -> bool:
     except (OSError, TypeError, AttributeError):  # another C library, or another system
         return False
     return bool(trim(0))
+
+
+def _set_option(option: int, value: int) -> bool:
+    """Set an option of the allocator; True if the C library can (glibc)."""
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (OSError, TypeError, AttributeError):  # another C library, or another system
+        return False
+    return bool(set_option(option, value))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,8 +33,8 @@ from fairlead_kafka.broker.control import RemoteController
 from fairlead_kafka.runtime import (
     Completion,
     Handle,
+    LongRunning,
     SelectorHost,
-    give_back_freed_memory,
     memory_use,
     thread_work_ns,
 )
@@ -44,9 +43,6 @@ from fairlead_kafka.testing.channel import Channel
 
 _logger = GuardedLogger("fairlead_kafka.testing")
 _WATCH_S = 1.0
-_GIVE_BACK_S = 60.0
-"""Time between two looks for freed memory that the system can have back: seldom enough to cost
-nothing (some ms), often enough that one minute's peak does not lie on the next one's."""
 TIMEOUT_S = 60.0
 ERRORS: dict[str, type[FairleadError]] = {
     each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)
@@ -102,13 +98,11 @@ def serve(channel: Channel, config: Mapping[str, Json]) -> int:
 def _watch(channel: Channel, host: SelectorHost, handle: Handle, parent: int) -> int:
     """Carry out the launcher's messages, and give freed memory back to the system now and then,
     until the broker has stopped or the launcher is gone. Returns the process's exit code."""
-    next_s = time.monotonic() + _GIVE_BACK_S
+    memory = LongRunning()
     while os.getppid() == parent and not handle.ended:
         if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
             return 0
-        if time.monotonic() >= next_s:
-            give_back_freed_memory()
-            next_s = time.monotonic() + _GIVE_BACK_S
+        memory.look()
     return 1
 
 

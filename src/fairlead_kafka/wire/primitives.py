@@ -19,8 +19,8 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 """Encoded varints below 128, which are nearly all there are."""
 SHORT_LIST = 16
 """Lists of numbers shorter than this have their `struct` calls prepared."""
-UUIDS_KEPT_MAX = 4096
-"""UUIDs that are kept, the last ones used: ids of as many topics, in 1 MB."""
+UUIDS_KEPT_MAX = 1024
+"""UUIDs that are kept, the last ones used: ids of as many topics, in 300 KB."""
 
 
 def encode_varint(value: int) -> bytes:
