@@ -68,7 +68,8 @@ lint: setup
 
 # Writes the tables in docs/ that come from the code, then the site into build/site; a broken link or anchor fails.
 docs: setup
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -B docs/generate.py
+	@rm -rf docs/__pycache__  # else a part of the site
 	$(BIN)/zensical build --clean --strict
 
 # A wheel of this platform and the source archive.

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 import fairlead_kafka
@@ -200,3 +201,31 @@ def test_calls_in_the_tables_exist_in_the_peer_and_in_fairlead(client: str) -> N
     theirs = sum(calls_checked(row[0], PEERS[client]) for row in rows)
     ours = sum(calls_checked(row[1], OURS_ASYNC if client == "aiokafka" else OURS) for row in rows)
     assert min(theirs, ours) >= 8
+
+
+def test_consistent_random_puts_keys_where_confluent_kafka_puts_them() -> None:
+    keys = [b"customer %d" % number for number in range(100)]
+    with fairlead_kafka.Cluster(1) as cluster:
+        settings = {"bootstrap.servers": cluster.bootstrap_servers}
+        with fairlead_kafka.Admin(settings) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("theirs", 7), fairlead_kafka.NewTopic("ours", 7)])
+        producer = confluent_kafka.Producer(settings)
+        for key in keys:
+            producer.produce("theirs", b"value", key)
+        assert not producer.flush(PATIENCE_S)
+        with fairlead_kafka.Producer({**settings, "partitioner.class": "consistent_random"}) as producer:
+            for key in keys:
+                producer.send("ours", b"value", key=key)
+        with fairlead_kafka.Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
+            both = [
+                fairlead_kafka.TopicPartition(topic, one) for topic in ("theirs", "ours") for one in range(7)
+            ]
+            consumer.assign(both)
+            found: list[fairlead_kafka.Record] = []
+            until(lambda: len(found) == 200 or found.extend(consumer.poll(timeout_s=1)))
+    placed = {
+        topic: {record.key: record.partition for record in found if record.topic == topic}
+        for topic in ("theirs", "ours")
+    }
+    assert placed["ours"] == placed["theirs"]
+    assert len(set(placed["ours"].values())) == 7

@@ -69,7 +69,7 @@ def test_validate_only_creates_nothing(run: Run) -> None:
         (
             ["topics", "list", "-X", "request.timeout.ms=soon"],
             1,
-            "request.timeout.ms: expected int, got 'soon'",
+            "request.timeout.ms: expected a whole number (int), got 'soon'",
         ),
         (["topics", "list", "-b", "nonsense"], 1, "'nonsense' is not host:port"),
         (
@@ -308,7 +308,10 @@ def test_settings_come_from_a_file_or_a_profile(
     assert "did you mean here?" in run_at("topics", "list", "--profile", "hree").err
     file = tmp_path / "client.properties"
     file.write_text(f"# as for Kafka's tools\nbootstrap.servers={servers}\nrequest.timeout.ms=0x\n")
-    assert "request.timeout.ms: expected int" in run_at("topics", "list", "--command-config", str(file)).err
+    assert (
+        "request.timeout.ms: expected a whole number (int)"
+        in run_at("topics", "list", "--command-config", str(file)).err
+    )
     assert run_at("topics", "list", "--command-config", str(file), "-X", "request.timeout.ms=9000").code == 0
     assert (
         "cannot be read (no such file or directory)"

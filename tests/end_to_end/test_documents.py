@@ -40,6 +40,12 @@ PROGRAMS = {
     if "import " in program and "fairlead_kafka" in program
 }
 """Those that import what they use, and that is ours; others are fragments."""
+PRINTED = {
+    name: re.findall(r"```python\n(.*?)```\n\nIt prints[^`]*?```text\n(.*?)```", page, re.DOTALL)
+    for name in ("docs/start/five-minutes.md", "docs/tutorials/group.md", "docs/tutorials/producer.md")
+    for page in [(ROOT / name).read_text(encoding="utf-8")]
+}
+"""{page: its programs that have what they print beneath them}."""
 
 
 _BROKER = "localhost:9092"
@@ -66,6 +72,12 @@ def test_the_programs_in_the_documents_run(name: str, tmp_path: Path) -> None:
         ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout, "a program in a document shows what it did"
+    for shown, printed in PRINTED.get(name.rpartition("-")[0], ()):
+        assert shown != program or ran.stdout == printed
+
+
+def test_pages_for_newcomers_show_what_their_programs_print() -> None:
+    assert all(PRINTED.values())
 
 
 def test_the_site_builds_without_a_broken_link_or_anchor(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_topics_own_configs_come_before_its_brokers() -> None:
         ("broker", {"delegation.token.secret.key": "hush"}, "cannot be set: there are no delegation tokens"),
         ("broker", {"cordoned.log.dirs": "*"}, "must be empty: a broker has one log directory"),
         ("broker", {"process.roles": "zookeeper"}, "must be of broker, controller; zookeeper is none"),
-        ("broker", {"offsets.topic.replication.factor": "40000"}, "expected short"),
+        ("broker", {"offsets.topic.replication.factor": "40000"}, "expected a whole number (short)"),
         ("broker", {"sasl.oauthbearer.assertion.algorithm": "x"}, "must be one of ES256, RS256"),
         ("broker", {"retention.ms": "1"}, "belongs to topic"),
         ("broker", {"max.partitions": "-5"}, "max.partitions: must be at least 0"),

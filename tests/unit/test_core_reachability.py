@@ -47,7 +47,9 @@ def test_a_broker_that_refuses_is_told_of_at_once_and_then_less_and_less_often(
 ) -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     scene.host.advance(100)
-    assert said(caplog) == ["WARNING no connection to nowhere:9092 (connection refused); trying again"]
+    assert said(caplog) == [
+        "WARNING no connection to nowhere:9092 (connection refused); trying again: check bootstrap.servers"
+    ]
     begun_ms, times = scene.now_ms(), []
     while scene.now_ms() < begun_ms + 300 * SECOND_MS:
         scene.host.advance(SECOND_MS)
@@ -66,8 +68,9 @@ def test_it_says_how_long_it_has_lasted_and_when_it_is_over(caplog: pytest.LogCa
     link.cut()
     scene.host.advance(4 * SECOND_MS)
     first, again = said(caplog)
-    assert first == "WARNING orders: no connection to broker:9092 (no answer so far); trying again"
-    assert again == "WARNING orders: no connection to broker:9092 for 3 s (no answer so far); trying again"
+    end = "; trying again: check bootstrap.servers"
+    assert first == f"WARNING orders: no connection to broker:9092 (no answer so far){end}"
+    assert again == f"WARNING orders: no connection to broker:9092 for 3 s (no answer so far){end}"
     link.heal()
     scene.until_ready()
     (over,) = said(caplog)
@@ -83,7 +86,7 @@ def test_what_accepts_and_does_not_answer_is_told_of_within_a_second(
     scene.host.advance(SECOND_MS)
     assert said(caplog) == [
         "WARNING no connection to broker:9092 (connected, but ApiVersions is not answered: is this a Kafka "
-        "broker?); trying again"
+        "broker?); trying again: check bootstrap.servers"
     ]
     assert "ApiVersions is not answered" in scene.network.trouble()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
+from zlib import crc32
 
+import numpy as np
 import pytest
 
 from fairlead_kafka.base.errors import ConfigError
@@ -16,7 +18,9 @@ from fairlead_kafka.partitioning import (
     per_record,
     resolve_partitioner,
 )
+from fairlead_kafka.partitioning.crc32 import crc32_partitions
 from fairlead_kafka.partitioning.custom import is_per_record
+from fairlead_kafka.records import BinaryColumn
 
 
 def to_zero(topic: str, keys: Any, values: Any, partition_count: int) -> list[int]:
@@ -46,6 +50,17 @@ def test_a_policys_name_is_that_policy(name: str) -> None:
     assert resolve_partitioner(name, adaptive=False) == Partitioner(name, ignore_keys=False)
     assert resolve_partitioner(name, ignore_keys=True).ignore_keys
     assert make_policy(name, batch_size_bytes=16384, rng=Random(1)).name == name
+
+
+def test_librdkafkas_default_places_keys_by_crc32() -> None:
+    found = resolve_partitioner("consistent_random", adaptive=False, ignore_keys=True)
+    assert found == Partitioner("uniform", ignore_keys=True, keyed=crc32_partitions)
+    keys = BinaryColumn(
+        np.frombuffer(b"customer 1customer 2", np.uint8),
+        np.array([0, 10, 20, 20, 20]),
+        np.array([True, True, True, False]),
+    )
+    assert found.keyed(keys, 12).tolist() == [crc32(b"customer 1") % 12, crc32(b"customer 2") % 12, -1, -1]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +147,7 @@ def test_a_resolved_partitioner_makes_a_policy_per_topic() -> None:
     [
         ("late.any", "write late, with partitioner.max.skew.bytes=9223372036854775807"),
         ("murmur2_random", "leave it out (null)"),
-        ("consistent_random", "there is no placing by CRC-32 here"),
+        ("consistent", "write consistent_random"),
     ],
 )
 def test_names_of_the_plots_and_of_librdkafka_are_answered_with_what_to_write(name: str, said: str) -> None:

@@ -121,7 +121,7 @@ def test_no_option_is_both_served_and_refused() -> None:
 
 
 WRONG_SETTINGS = {
-    "kafka.request.timeout.ms": ("30s", "kafka.request.timeout.ms: expected int, got '30s'"),
+    "kafka.request.timeout.ms": ("30s", "kafka.request.timeout.ms: expected a whole number (int), got '30s'"),
     "kafka.reqest.timeout.ms": (
         "30",
         "kafka.reqest.timeout.ms: no client has such a setting; did you mean kafka.request.timeout.ms?",
@@ -151,7 +151,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
             {**SERVERS, "kafka.linger.ms": "5ms", "kafka.acks": "some", "deliveryguarantee": "twice"}
         )
     for said in (
-        "kafka.linger.ms: expected long, got '5ms'",
+        "kafka.linger.ms: expected a whole number (long), got '5ms'",
         "kafka.acks: must be one of",
         "deliveryGuarantee: must be",
     ):
@@ -168,7 +168,9 @@ def test_a_setting_is_judged_by_the_client_that_it_is_for() -> None:
 
 
 def test_a_transaction_timeout_that_is_no_number_is_told_on_the_driver() -> None:
-    with pytest.raises(ConfigError, match=r"kafka\.transaction\.timeout\.ms: expected int, got '15m'"):
+    with pytest.raises(
+        ConfigError, match=r"kafka\.transaction\.timeout\.ms: expected a whole number \(int\), got '15m'"
+    ):
         parse_write_options(
             {**SERVERS, "deliveryguarantee": "exactly-once", "kafka.transaction.timeout.ms": "15m"},
             streaming=True,

@@ -33,9 +33,14 @@ def servers() -> Iterator[str]:
                 configs={"retention.ms": "1000000", "flush.ms": "99999"},
             )
             admin.create_topics([topic, fairlead_kafka.NewTopic("empty", partitions=1)])
-        with fairlead_kafka.Producer(
-            {**config, "compression.type": "lz4", "enable.idempotence": "false", "acks": "1"}
-        ) as producer:
+        # `flush` ends the linger; without it the ten may leave apart on a busy machine.
+        kept_together = {
+            "compression.type": "lz4",
+            "enable.idempotence": "false",
+            "acks": "1",
+            "linger.ms": 60_000,
+        }
+        with fairlead_kafka.Producer({**config, **kept_together}) as producer:
             for number in range(6):
                 for _ in range(10):
                     producer.send("filled", b"the same again and again " * 10, key=b"k", partition=number % 3)

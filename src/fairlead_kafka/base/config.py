@@ -56,6 +56,19 @@ class ConfigType(Enum):
     PASSWORD = "password"
     ANY = "any"
 
+    @property
+    def expected(self) -> str:
+        """The values of this type in words: "a whole number (long)"."""
+        return f"{_IN_WORDS[self]} ({self.value})" if self in _IN_WORDS else self.value
+
+
+_IN_WORDS = {
+    ConfigType.BOOLEAN: "true or false",
+    ConfigType.SHORT: "a whole number",
+    ConfigType.INT: "a whole number",
+    ConfigType.LONG: "a whole number",
+    ConfigType.DOUBLE: "a number",
+}
 
 V = TypeVar("V")
 Validator = Callable[[object], str | None]
@@ -225,7 +238,9 @@ class ConfigKey:
         try:
             parsed = _PARSERS[self.type](value)
         except (TypeError, ValueError):
-            raise ConfigError(f"{self.name}: expected {self.type.value}, got {self._shown(value)}") from None
+            raise ConfigError(
+                f"{self.name}: expected {self.type.expected}, got {self._shown(value)}"
+            ) from None
         if self.upper and isinstance(parsed, str):
             parsed = parsed.upper()
         if self.lower and isinstance(parsed, str):
@@ -393,7 +408,7 @@ class ConfigTable:
         wrong: list[str] = []
         names = self._by_name(given, wrong)
         wrong += [
-            f"{key.name}: required, and not given"
+            f"{key.name}: required, and not given: {key.doc.rstrip('.')}"
             for key in keys.values()
             if key.required and names.get(key.name) is None
         ]

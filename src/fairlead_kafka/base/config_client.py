@@ -300,8 +300,8 @@ _KEYS = (
         None,
         "What places records without partition: null for the default (`late`, or `uniform` without "
         "partitioner.adaptive.partitioning.enable), "
-        "a policy's name (docs/concepts/partitioning.md), one of Kafka's class names, a callable or its "
-        "dotted path.",
+        "a policy's name (docs/concepts/partitioning.md), consistent_random to place keys as librdkafka does "
+        "by default, one of Kafka's class names, a callable or its dotted path.",
         _PRODUCER,
         nullable=True,
     ),
@@ -489,8 +489,11 @@ CLIENT_CONFIGS = ConfigTable(
     (*_KEYS, *GROUP_KEYS, *SHARE_KEYS, *SECURITY_KEYS),
     {
         "enable.auto.offset.store": _LIBRDKAFKA,
-        "partitioner": "it is partitioner.class here: null, late, adaptive ...; records with a key go where "
-        "Java's murmur2 puts them",
+        "consumer.timeout.ms": "an iteration over a consumer does not end by itself; call "
+        "poll(timeout_s=...) in a loop",
+        "logger": "what happens is logged with logging.getLogger('fairlead_kafka')",
+        "partitioner": "it is partitioner.class here: null places records with a key as librdkafka's "
+        "murmur2_random and Java do, consistent_random as librdkafka does by default",
         "on_delivery": "give a callback with each record: send(..., on_delivery=...)",
         "error_cb": "errors are raised by the calls that meet them, and logged: "
         "logging.getLogger('fairlead_kafka')",

@@ -82,7 +82,7 @@ class Reachability:
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None
         if not worked or known:
-            self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
+            self._warn(trouble, now_ns, f"no connection to {peer}", self._again())
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
         """Note that nothing has come from this peer for a while. The peer counts as unreachable
@@ -95,7 +95,12 @@ class Reachability:
         if connection.state is State.READY:
             self._warn(trouble, now_ns, f"no answer from {peer}", "")
         else:
-            self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
+            self._warn(trouble, now_ns, f"no connection to {peer}", self._again())
+
+    def _again(self) -> str:
+        """The end of a line about a missing connection. A wrong address is likely only until some
+        broker was reached."""
+        return "; trying again" if self.negotiated else "; trying again: check bootstrap.servers"
 
     def late_ns(self, peer: Peer, connection: Connection) -> int:
         """Monotonic time, ns, at which `late` has to be called for the peer; NEVER_NS if no answer

@@ -7,8 +7,8 @@ time):
 1. the partition its sender gave it;
 2. what a custom partitioner answers, if one is configured and does not answer -1;
 3. `murmur2(key) & 0x7fffffff % partition_count`, over all partitions, available or not, so that a
-   key stays where it is while brokers come and go; with `partitioner.ignore.keys`, and for null
-   keys, there is none;
+   key stays where it is while brokers come and go (`consistent_random`: librdkafka's CRC-32 in
+   place of murmur2); with `partitioner.ignore.keys`, and for null keys, there is none;
 4. what the unkeyed policy chooses.
 
 Only the fourth has a state, and it is kept in a policy object, one per producer and topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,10 @@ from fairlead_kafka.partitioning.load import (
 )
 
 if TYPE_CHECKING:
-    from fairlead_kafka.records import RecordColumns
+    from fairlead_kafka.records import BinaryColumn, RecordColumns
+
+KeyedPartitions = Callable[["BinaryColumn", int], PartitionArray]
+"""`(keys, partition_count)` to int32[n]: each key's partition, -1 where the policy decides."""
 
 
 def assign_partitions(
@@ -30,17 +34,18 @@ def assign_partitions(
     topic: str = "",
     ignore_keys: bool = False,
     custom: CustomPartitioner | None = None,
+    keyed: KeyedPartitions = keyed_partitions,
     batches: OpenBatches | None = None,
 ) -> PartitionArray | None:
     """int32[n]: each record's partition, -1 where the unkeyed policy decides; None if it decides
     for all of them.
 
     For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if
-    that is not -1; else the hash of its key over all `partition_count`, unless the key is null or
-    `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` be called for new batches
-    (`new_batch_hook`). The empty key is a key. None is answered without making an array whenever
-    there is nothing to look at: no explicit partition, no custom partitioner and no keys. The
-    answer may be `explicit` itself: don't write to it.
+    that is not -1; else what `keyed` has for its key over all `partition_count`, unless the key is
+    null or `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` be called for new
+    batches (`new_batch_hook`). The empty key is a key. None is answered without making an array
+    whenever there is nothing to look at: no explicit partition, no custom partitioner and no keys.
+    The answer may be `explicit` itself: don't write to it.
 
     Raises InvalidRecord if an explicit partition is outside -1 to `partition_count - 1`, naming the
     record and the topic, or if `custom` returns other than such numbers.
@@ -64,9 +69,9 @@ def assign_partitions(
     if keys is not None and keys.valid is not None and not keys.valid.any():
         keys = None
     if chosen is None:
-        return keyed_partitions(keys, partition_count) if keys is not None and columns.count else None
+        return keyed(keys, partition_count) if keys is not None and columns.count else None
     if keys is not None and bool((chosen < 0).any()):
-        return np.where(chosen < 0, keyed_partitions(keys, partition_count), chosen)
+        return np.where(chosen < 0, keyed(keys, partition_count), chosen)
     return chosen if bool((chosen >= 0).any()) else None
 
 

@@ -10,7 +10,10 @@ from typing import NamedTuple
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.partitioning.assignment import KeyedPartitions
+from fairlead_kafka.partitioning.crc32 import crc32_partitions
 from fairlead_kafka.partitioning.custom import CustomPartitioner
+from fairlead_kafka.partitioning.hashing import keyed_partitions
 from fairlead_kafka.partitioning.late import LatePolicy
 from fairlead_kafka.partitioning.load import UnkeyedPolicy
 from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
@@ -79,13 +82,13 @@ _LIBRDKAFKA = (
     "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put "
     "them, others where the policy says"
 )
-_CRC32 = "there is no placing by CRC-32 here; give a callable, or leave it out (null) for Java's murmur2"
+CRC32 = "consistent_random"
+"""librdkafka's name for its default, which places keys by their CRC-32."""
 _OTHERS_NAMES = {
     "late.any": "write late, with partitioner.max.skew.bytes=9223372036854775807: so the plots name it",
     "murmur2_random": _LIBRDKAFKA,
     "murmur2": _LIBRDKAFKA,
-    "consistent_random": _CRC32,
-    "consistent": _CRC32,
+    "consistent": f"write {CRC32}, which places records with a key alike",
 }
 """Name in our plots or in librdkafka → what to write instead."""
 _BUILT_IN = ("", "null")
@@ -102,6 +105,8 @@ class Partitioner(NamedTuple):
     """Keyed records are placed as unkeyed ones: pass it to `assign_partitions`."""
     custom: CustomPartitioner | None = None
     """A custom partitioner, or None: pass it to `assign_partitions`."""
+    keyed: KeyedPartitions = keyed_partitions
+    """Places records that have a key: pass it to `assign_partitions`."""
 
 
 def resolve_partitioner(
@@ -113,7 +118,8 @@ def resolve_partitioner(
     None, "null" and "": the default, `late`, or `uniform` if not `adaptive`. A policy's name: that
     policy, whatever `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by
     full name: `round_robin` and `sticky` with keys ignored; its DefaultPartitioner: `sticky`. The
-    last two are deprecated and behave as they always did (KIP-794; `deprecation`). A callable, or
+    last two are deprecated and behave as they always did (KIP-794; `deprecation`). librdkafka's
+    `consistent_random`: the default, but keys are placed by CRC-32. A callable, or
     the dotted path of one (of a class: it is called without arguments): a custom partitioner;
     `adaptive` and `ignore_keys` then govern the records it leaves open with -1.
 
@@ -128,6 +134,8 @@ def resolve_partitioner(
     name = partitioner.strip()
     if name in POLICY_NAMES:
         return Partitioner(name, ignore_keys)
+    if name == CRC32:
+        return Partitioner(built_in, ignore_keys, keyed=crc32_partitions)
     if name in _OTHERS_NAMES:
         raise ConfigError(f"{_CONFIG_KEY}: {name}: {_OTHERS_NAMES[name]}")
     name = _full(name)
@@ -213,7 +221,7 @@ def _imported(path: str) -> object:
 
 
 def _unknown(name: str) -> ConfigError:
-    known = [*POLICY_NAMES, *_KAFKA_CLASSES]
+    known = [*POLICY_NAMES, CRC32, *_KAFKA_CLASSES]
     hint = nearest(name, known, cutoff=0.0)
     return ConfigError(
         f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are "

@@ -121,6 +121,7 @@ class Placer:
             topic=topic.name,
             ignore_keys=self._settings.partitioner.ignore_keys,
             custom=custom,
+            keyed=self._settings.partitioner.keyed,
             batches=OpenBatches(scaled, topic.room_bytes, topic.batch_limit_bytes)
             if custom is not None
             else None,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.records.arrays import Bytes, Int32, Int64
 from fairlead_kafka.records.buffers import numpy_array, validity
 from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, all_null
@@ -64,8 +65,10 @@ def _check_names(schema: pa.Schema) -> None:
         if _PANDAS_INDEX.fullmatch(name):
             continue  # row numbers of a frame before it was filtered or sorted: no part of records
         if name not in _ACCEPTED:
+            near = nearest(name, _ACCEPTED)
             raise InvalidRecord(
-                f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}"
+                f"column {name!r} is unknown;{f' did you mean {near!r}?' if near else ''} a table of records "
+                f"has the columns {', '.join(_ACCEPTED)}"
             )
         if names.count(name) > 1:
             raise InvalidRecord(f"column {name!r} appears {names.count(name)} times; it must be there once")
