@@ -250,6 +250,7 @@ def test_what_is_no_serializer_is_refused() -> None:
         ("avro", "must be a function or one of bytes, string"),
         (StringSerializer, "give an object of StringSerializer"),
         (7, "must be a function"),
+        (json.dumps, "is called with a value and a SerializationContext, and dumps does not take two"),
     ):
         with pytest.raises(fk.ConfigError, match=rf"value\.serializer: {said}"):
             fk.Producer({"bootstrap.servers": "localhost:1", "value.serializer": given})

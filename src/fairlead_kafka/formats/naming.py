@@ -3,8 +3,9 @@ function."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import signature
 from typing import cast
 
 from fairlead_kafka.base.errors import ConfigError
@@ -58,4 +59,24 @@ def _format_of(key: str, given: object, ending: str) -> object:
         raise ConfigError(f"{key}: give an object of {given.__name__}, not the class")
     if not callable(given):
         raise ConfigError(f"{key}: must be a function of a value and a SerializationContext, got {given!r}")
+    if not _takes_two(given):
+        raise ConfigError(
+            f"{key}: is called with a value and a SerializationContext, and {_name(given)} does not take two "
+            "arguments; write lambda value, _: FUNCTION(value)"
+        )
     return given
+
+
+def _takes_two(given: Callable[..., object]) -> bool:
+    """True if the function can be called with two arguments, or does not say (builtins)."""
+    try:
+        signature(given).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def _name(given: object) -> str:
+    return getattr(given, "__qualname__", "") or repr(given)
