@@ -3,6 +3,7 @@ record sent is settled."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -325,13 +326,30 @@ def admin(tape: Tape) -> int:
         return _made(world)
 
 
+class _Returns(logging.Handler):
+    """Counts how often a consumer said that it goes on at an earlier offset, since its log was cut,
+    or its topic is a new one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "going on from there" in record.getMessage()
+
+
+RETURNS = _Returns()
+logging.getLogger("fairlead_kafka.consumer").addHandler(RETURNS)
+
+
 class _Reader:
     """Polls, and sees to it that offsets rise: a record is handed over once, in order, until the
-    caller goes elsewhere."""
+    caller goes elsewhere, or the consumer says that it does."""
 
     def __init__(self, world: World, client: CheckedConsumer) -> None:
         self.world, self.client = world, client
         self.last: dict[TopicPartition, int] = {}
+        self._returns = RETURNS.count
 
     def restart(self, result: Any = None) -> Any:
         self.last.clear()
@@ -343,6 +361,9 @@ class _Reader:
         except FairleadError:
             self.restart()  # an offset that is out of range, and reset
             raise
+        if RETURNS.count > self._returns:
+            self._returns = RETURNS.count
+            self.restart()
         for record in records:
             of = TopicPartition(record.topic, record.partition)
             if record.offset <= self.last.get(of, -1):

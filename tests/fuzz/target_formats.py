@@ -202,6 +202,15 @@ def _unsigned(array: pa.Array) -> str:
     return str(array.to_pylist()).replace("-0.0", "0.0")
 
 
+def _shown(array: pa.Array) -> str:
+    """The values as text; as Arrow shows them where Python cannot, such as days after the year
+    9999."""
+    try:
+        return str(array.to_pylist())
+    except OverflowError:
+        return array.to_string(window=ROWS, container_window=1000)
+
+
 def _one(read: Any, data: bytes) -> None:
     try:
         read(data, VALUE)
@@ -216,9 +225,9 @@ def _agree(decode: Callable[[], tuple[pa.Array, Any]], expected: tuple[pa.Array,
     for choose in (lambda each: checked[each.__name__], lambda each: each.reference):
         with serving(choose):
             again, why = decode()
-        assert (str(again.to_pylist()), why) == (str(found.to_pylist()), reasons)
+        assert (_shown(again), why) == (_shown(found), reasons)
     if expected is not None:  # as texts: not a number is not equal to itself
-        one, other = (str(found.to_pylist()), reasons), (str(expected[0].to_pylist()), expected[1])
+        one, other = (_shown(found), reasons), (_shown(expected[0]), expected[1])
         assert one == other, f"by column {one}, by value {other}"
 
 

@@ -252,7 +252,7 @@ def test_many_rows_are_as_few() -> None:
     assert (back.field(0).equals(array.field(0)), reasons) == (True, {})
 
 
-def test_texts_that_are_no_uuid_and_times_beyond_a_day_are_as_single_values_have_them() -> None:
+def test_texts_that_are_no_uuid_and_times_beyond_a_day_or_a_calendar_are_as_single_values_have_them() -> None:
     for kind, good, bad in (
         (
             {"type": "string", "logicalType": "uuid"},
@@ -261,6 +261,8 @@ def test_texts_that_are_no_uuid_and_times_beyond_a_day_are_as_single_values_have
         ),
         ({"type": "int", "logicalType": "time-millis"}, b"\2", b"\1"),
         ({"type": "long", "logicalType": "time-micros"}, b"\2", b"\x80\x80\x80\x80\x80\x80\x80\x01"),
+        ({"type": "int", "logicalType": "date"}, b"\xc0\x82\xe6\x02", b"\xc2\x82\xe6\x02"),
+        ({"type": "int", "logicalType": "date"}, b"\xf3\xe4W", b"\xf5\xe4W"),
     ):
         schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
         reader = AvroSchema(json.dumps(schema))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from fairlead_kafka.base.json_types import (
+    NESTED_MAX,
     Json,
     integer_at,
     integer_list_at,
@@ -80,3 +81,13 @@ def test_json_that_is_nested_too_deep_is_a_value_error(text: str | bytes) -> Non
     for read in (read_json, json_object):
         with pytest.raises(ValueError, match="nested too deep"):
             read(text)
+
+
+@pytest.mark.parametrize("made", [str, str.encode])
+def test_nesting_has_a_bound_that_depends_on_nothing_else(made: Callable[[str], str | bytes]) -> None:
+    assert read_json(made("[" * NESTED_MAX + "]" * NESTED_MAX))
+    for deeper in ("[" * 501 + "]" * 501, '{"a":' * 501 + "1" + "}" * 501, "[" * 100_000):
+        with pytest.raises(ValueError, match="nested too deep: 500"):
+            read_json(made(deeper))
+    for shallow in ('"' + "[" * 501 + '\\"{"', "[" + "{}," * 1000 + "{}]"):
+        assert read_json(made(shallow))

@@ -8,6 +8,7 @@ which was found.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -15,16 +16,43 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 """A value that JSON can carry."""
 JsonObject: TypeAlias = dict[str, Json]
 """A JSON object that is built key by key, or was parsed: a flat row of a report, say."""
+NESTED_MAX = 500
+"""How deep arrays and objects of a text may be nested. Python's parser calls itself for each, up to
+a bound that depends on who called it: the same text would be read here and refused there."""
+TOO_DEEP = f"arrays and objects are nested too deep: {NESTED_MAX} within each other are read"
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+"""A string, or a bracket outside of strings."""
 
 
 def read_json(text: str | bytes) -> Json:
     """The value of a JSON text. ValueError for text that is not JSON, for JSON that is nested
-    deeper than Python's stack, and for integers of more digits than Python reads."""
+    deeper than NESTED_MAX or than what Python's stack has left, and for integers of more digits
+    than Python reads."""
+    check_nesting(text)
     try:
         value: Json = json.loads(text)
     except RecursionError:
-        raise ValueError("arrays and objects are nested too deep") from None
+        raise ValueError(TOO_DEEP) from None
     return value
+
+
+def check_nesting(text: str | bytes) -> None:
+    """ValueError if arrays and objects of a text are nested deeper than NESTED_MAX."""
+    if isinstance(text, bytes):
+        if text.count(b"[") + text.count(b"{") <= NESTED_MAX:
+            return
+        text = text.decode("latin-1")  # brackets and quotes are themselves in UTF-8
+    elif text.count("[") + text.count("{") <= NESTED_MAX:
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        bracket = found[0]
+        if bracket in "[{":
+            depth += 1
+            if depth > NESTED_MAX:
+                raise ValueError(TOO_DEEP)
+        elif bracket in "]}":
+            depth -= 1
 
 
 def json_object(text: str | bytes) -> JsonObject:

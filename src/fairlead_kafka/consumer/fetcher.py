@@ -333,6 +333,7 @@ class Fetcher:
                 state, asked = self._line.get(partition), session.asked.get(partition)
                 if (
                     state is not None
+                    and state.phase is Phase.FETCHING  # not if the answer has it twice, first as an error
                     and asked is not None
                     and asked[2:4] == (state.position, state.generation)
                     and not self._another_topic(state, asked.topic_id, part.error_code)

@@ -1,5 +1,4 @@
-"""One client machine's requests to brokers, and its metadata requests; see
-`fairlead_kafka.core`."""
+"""Requests of one client machine to brokers, those for metadata too; see `fairlead_kafka.core`."""
 
 from __future__ import annotations
 
@@ -100,8 +99,7 @@ class Network:
     # What the owner may ask
 
     def ready(self, node_id: int) -> bool:
-        """True if a request can be sent to this node now: connected, versions known, fewer than
-        `max_in_flight` under way."""
+        """True if a request can be sent to this node now: connected, negotiated, with room."""
         peer = self._peers_by_id.get(node_id)
         return peer is not None and peer.ready(self._max_in_flight)
 
@@ -111,8 +109,7 @@ class Network:
         return peer is not None and peer.blocked_until_ns is not None
 
     def throttled(self, node_id: int) -> bool:
-        """True while this node has asked to be left alone, for a quota of this client is used up
-        (KIP-219)."""
+        """True while this node has asked to be left alone, for the sake of a quota (KIP-219)."""
         peer = self._peers_by_id.get(node_id)
         return peer is not None and peer.throttled_until_ns is not None
 
@@ -129,6 +126,14 @@ class Network:
         """The version of an API to use with this node. UnsupportedVersion if client and broker have
         none in common; UsageError if the node is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
+
+    def known_version(self, node_id: int, api_key: ApiKey) -> int | None:
+        """The version of an API to use with this node; None if it is not connected (any more), or
+        has none in common."""
+        try:
+            return self.version(node_id, api_key)
+        except (UsageError, UnsupportedVersion):
+            return None
 
     def offering(self, api_key: ApiKey) -> list[int]:
         """The nodes that are connected and serve this API."""

@@ -44,8 +44,15 @@ STEPS_MAX = 65_536
 thousand fields. Small records that name each other twice may take a billion steps."""
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, in days since 1970."""
 _NUMBERS = {"int": INT, "long": LONG, "boolean": BOOLEAN, "float": FLOAT, "double": DOUBLE}
-_UNITS_A_DAY = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+_BOUNDS = {
+    "time-millis": (0, 86_400_000 - 1),
+    "time-micros": (0, 86_400_000_000 - 1),
+    "date": (FIRST_DAY, LAST_DAY),
+}
+"""The least and the greatest value of logical types that do not take every number."""
 _UUID = "^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _WIDENED = {("int", "long"), ("int", "float"), ("int", "double"), ("long", "float"), ("long", "double"),
             ("float", "double")}  # fmt: skip
@@ -307,13 +314,13 @@ class _Planning:
             return _instants(slot, 1000 if str(logical).endswith("millis") else 1, target, valid)
         if kind == "boolean":
             return lambda slots: booleans(slots.slot(slot) != 0, slots.valid(valid))
-        units = _UNITS_A_DAY.get(str(logical))
+        bounds = _BOUNDS.get(str(logical))
         width = np.dtype(f"{'f' if types.is_floating(target) else 'i'}{target.bit_width // 8}")
 
         def make(slots: Slots) -> pa.Array:
             found = slots.slot(slot)
-            if units is not None:
-                slots.spoil((found < 0) | (found >= units))
+            if bounds is not None:
+                slots.spoil((found < bounds[0]) | (found > bounds[1]))
             if kind == "float":
                 exact = found.astype(np.int32).view(np.float32)
             else:

@@ -19,7 +19,6 @@ from fairlead_kafka.base.errors import (
     BrokerError,
     FairleadError,
     UnsupportedVersion,
-    UsageError,
 )
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_PRODUCER_ID, Node, TopicPartition
@@ -105,11 +104,9 @@ class Coordinators:
             producer_epoch=identity.epoch,
         )
         answer = yield from self._ask(ApiKey.INIT_PRODUCER_ID, message, _code)
-        try:
-            node_id = self._nodes[KeyType.TRANSACTION, self._transactional_id]
-            self.can_bump = self._network.version(node_id, ApiKey.INIT_PRODUCER_ID) >= _BUMPS_SINCE_VERSION
-        except UsageError:
-            pass  # the connection broke right behind the answer
+        version = self._coordinators_version(ApiKey.INIT_PRODUCER_ID)
+        if version is not None:
+            self.can_bump = version >= _BUMPS_SINCE_VERSION
         identity.grant(answer.producer_id, answer.producer_epoch)
         self._network.events.log(
             PRODUCER_ID_GRANTED, self._transactional_id, identity.producer_id, identity.epoch
@@ -182,13 +179,16 @@ class Coordinators:
     def ends_by_epoch(self) -> bool:
         """True if the coordinator that was asked last speaks the second protocol (KIP-890): an end
         gives the next epoch, and an abort is taken whether or not a transaction was begun."""
-        node_id = self._nodes.get((KeyType.TRANSACTION, self._transactional_id))
-        try:
-            return node_id is not None and self._network.version(node_id, ApiKey.END_TXN) >= _ENDS_BY_EPOCH
-        except UsageError:
-            return False  # the connection broke right behind the answer
+        version = self._coordinators_version(ApiKey.END_TXN)
+        return version is not None and version >= _ENDS_BY_EPOCH
 
     # Inside
+
+    def _coordinators_version(self, api_key: ApiKey) -> int | None:
+        """The version of an API that the coordinator which was asked last serves; None: it is not
+        known now."""
+        node_id = self._nodes.get((KeyType.TRANSACTION, self._transactional_id))
+        return None if node_id is None else self._network.known_version(node_id, api_key)
 
     def _add(
         self,

@@ -400,9 +400,9 @@ class ConsumerMembership(Member):
 
     def _heard(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         node_id = self._calls.node_id
-        if self._regex and node_id is not None and self._network.ready(node_id):
-            version = self._network.version(node_id, ApiKey.CONSUMER_GROUP_HEARTBEAT)
-            if version < _REGEX_VERSION:
+        if self._regex and node_id is not None:
+            version = self._network.known_version(node_id, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+            if version is not None and version < _REGEX_VERSION:
                 self._fail(UnsupportedVersion(f"group {self.group_id!r}: {_NO_REGEX}"))
                 return
         self._heartbeats.answered()

@@ -28,7 +28,13 @@ class Watch:
         self._counts: dict[str, int | None] | None = None
         self._looking = False
         self._generation = 0
-        self.next_ns: int | None = None
+        self._next_ns: int | None = None
+
+    @property
+    def next_ns(self) -> int | None:
+        """Monotonic time of the next look; None: there is none to come, or one is under way. An
+        outage may hold that up for longer than `metadata.max.age.ms`."""
+        return None if self._looking else self._next_ns
 
     def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> bool:
         """Replace the subscription; True if other topics are subscribed to now, as far as the
@@ -39,7 +45,7 @@ class Watch:
         self._counts = None
         self._looking = False
         self._generation += 1
-        self.next_ns = None if pattern is None else 0
+        self._next_ns = None if pattern is None else 0
         return self.topics is not None and self.topics != before
 
     def shared(self, counts: Mapping[str, int | None] | None) -> None:
@@ -50,18 +56,20 @@ class Watch:
         """
         self._counts = None if counts is None else dict(counts)
         if counts is not None and None in counts.values():
-            self.next_ns = 0 if self.next_ns is None else self.next_ns
+            self._next_ns = 0 if self._next_ns is None else self._next_ns
 
     def due(self, now_ns: int) -> bool:
         """True if it is time to look at the topics; `now_ns` is monotonic."""
-        if self.next_ns is None and (self._counts is not None or self._pattern is not None):
-            self.next_ns = now_ns + self._age_ns
-        return self.next_ns is not None and now_ns >= self.next_ns and not self._looking
+        if self._looking:
+            return False
+        if self._next_ns is None and (self._counts is not None or self._pattern is not None):
+            self._next_ns = now_ns + self._age_ns
+        return self._next_ns is not None and now_ns >= self._next_ns
 
     def look(self, now_ns: int) -> Steps[bool]:
         """A script: True if topics changed, so that a rebalance is due."""
         self._looking = True
-        self.next_ns = None
+        self._next_ns = None
         generation = self._generation
         wanted = None if self._pattern is not None else sorted(self._counts or ())
         answer = yield from ask_metadata(wanted)
@@ -84,7 +92,7 @@ class Watch:
             counts = {topic: found.get(topic) for topic in self._counts}
             changed = changed or counts != self._counts
             missing = None in counts.values()
-            self.next_ns = now_ns + (ms_to_ns(MISSING_LOOK_MS) if missing else self._age_ns)
+            self._next_ns = now_ns + (ms_to_ns(MISSING_LOOK_MS) if missing else self._age_ns)
         else:
-            self.next_ns = now_ns + self._age_ns if self._pattern is not None else None
+            self._next_ns = now_ns + self._age_ns if self._pattern is not None else None
         return changed
