@@ -4,6 +4,7 @@ machine code and its references, which must agree."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -189,17 +190,25 @@ def texts(tape: Tape) -> int:
     _agree(lambda: read.decode_column(array), None)
     found, reasons = read.decode_column(array)
     expected, why = json_decoder(wire_type(kind), kind, in_blocks=False)(array)
-    assert (_unsigned(found), reasons) == (_unsigned(expected), why), f"by column {found}, by row {expected}"
+    columns, singles = (_unsigned(found), _kinds(reasons)), (_unsigned(expected), _kinds(why))
+    assert columns == singles, f"by column {columns}, by row {singles}"
     for number, row in enumerate(rows):
         _one(read, row)
         alone, why = read.decode_column(pa.array([row], pa.binary()))
-        assert (alone[0], why.get(0)) == (found[number], reasons.get(number)), row
+        assert (alone[0], _kinds(why).get(0)) == (found[number], _kinds(reasons).get(number)), row
     return ROWS
 
 
 def _unsigned(array: pa.Array) -> str:
     """As text, without signs of zeros: Python reads -0 as a whole number."""
     return str(array.to_pylist()).replace("-0.0", "0.0")
+
+
+def _kinds(reasons: dict[int, str]) -> dict[int, str]:
+    """The reasons, but for those of JSON nested about a thousand deep: where Python's parser
+    gives up there depends on its caller."""
+    deep = re.compile(r"recursion|at character (9[0-9]{2}|[0-9]{4,})$")
+    return {row: "deep" if deep.search(why) else why for row, why in reasons.items()}
 
 
 def _shown(array: pa.Array) -> str:
@@ -225,7 +234,7 @@ def _agree(decode: Callable[[], tuple[pa.Array, Any]], expected: tuple[pa.Array,
     for choose in (lambda each: checked[each.__name__], lambda each: each.reference):
         with serving(choose):
             again, why = decode()
-        assert (_shown(again), why) == (_shown(found), reasons)
+        assert (_shown(again), _kinds(why)) == (_shown(found), _kinds(reasons))
     if expected is not None:  # as texts: not a number is not equal to itself
         one, other = (_shown(found), reasons), (_shown(expected[0]), expected[1])
         assert one == other, f"by column {one}, by value {other}"

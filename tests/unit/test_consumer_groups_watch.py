@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+import pytest
+
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.consumer.groups.watch import Watch
+from fairlead_kafka.wire.messages import MetadataResponse
 
 AGE_S = 5
 
@@ -36,3 +41,21 @@ def test_nothing_is_due_while_a_look_waits_out_an_outage() -> None:
         assert made.next_ns is None, "or the machine would be stepped for ever"
     made.shared({"orders": None})
     assert made.next_ns is None
+
+
+def test_a_topic_that_is_shared_while_a_look_is_under_way_is_not_missing() -> None:
+    made = watch()
+    made.shared({"orders": 1})
+    look = made.look(0)
+    next(look)
+    made.shared({"orders": 1, "bills": 2})
+    row = MetadataResponse.MetadataResponseTopic(
+        name="orders",
+        error_code=0,
+        topic_id=UUID(int=1),
+        is_internal=False,
+        partitions=[object()],
+    )
+    with pytest.raises(StopIteration) as ended:
+        look.send([MetadataResponse(topics=[row], error_code=0)])
+    assert ended.value.value is False

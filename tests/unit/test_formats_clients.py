@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial, wraps
 from typing import Any
 
 import pyarrow as pa
@@ -245,6 +246,15 @@ def test_confluent_s_serializers_are_taken_and_read_what_ours_write(
     client.close()
 
 
+def three(indent: int, value: object, context: object) -> bytes:
+    return json.dumps(value, indent=indent).encode()
+
+
+@wraps(json.dumps)
+def wrapped(value: object, context: object) -> bytes:
+    return json.dumps(value).encode()
+
+
 def test_what_is_no_serializer_is_refused() -> None:
     for given, said in (
         ("avro", "must be a function or one of bytes, string"),
@@ -254,6 +264,9 @@ def test_what_is_no_serializer_is_refused() -> None:
     ):
         with pytest.raises(fk.ConfigError, match=rf"value\.serializer: {said}"):
             fk.Producer({"bootstrap.servers": "localhost:1", "value.serializer": given})
+    for fine in (wrapped, partial(three, 1), str.encode):
+        with fk.Producer({"bootstrap.servers": "localhost:1", "value.serializer": fine}) as producer:
+            producer.close(0)
     java = "org.apache.kafka.common.serialization.StringSerializer"
     with fk.Producer({"bootstrap.servers": "localhost:1", "key.serializer": java}) as producer:
         producer.close(0)

@@ -309,7 +309,8 @@ _KEYS = (
         "partitioner.adaptive.partitioning.enable",
         _T.BOOLEAN,
         True,
-        "With partitioner.class=null: go by how quickly brokers take batches; false: `uniform`.",
+        "With partitioner.class=null or consistent_random: go by how quickly brokers take batches; false: "
+        "`uniform`.",
         _PRODUCER,
     ),
     ConfigKey(

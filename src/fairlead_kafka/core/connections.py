@@ -366,7 +366,7 @@ class Connections:
             self._log(CONNECTION_LOST, peer, peer.address, reason)
         else:
             self._log(CONNECTION_FAILED, peer, peer.address, reason, peer.failures + 1)
-        self.reachability.failed(peer, reason, self.now_ns, worked=worked)
+        self.reachability.failed(peer, reason, self.now_ns, worked=worked, refused=refusal is not None)
         peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._rng)
         peer.failures += 1
         self.next_ns = min(self.next_ns, peer.blocked_until_ns)

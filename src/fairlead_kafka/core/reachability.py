@@ -74,15 +74,15 @@ class Reachability:
 
     # What happened
 
-    def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
+    def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool, refused: bool = False) -> None:
         """Called when an attempt to connect failed, or (`worked`) a connection was lost. A loss
         alone is no warning, but an event (`event_log`): the next attempt shows whether it was
-        more."""
+        more. `refused`: by TLS or the log-in, whose reason says what to do."""
         known = self._in_trouble(peer.address)
         trouble = self._begin(peer, reason, now_ns, now_ns)
         trouble.connection = None
         if not worked or known:
-            self._warn(trouble, now_ns, f"no connection to {peer}", self._again())
+            self._warn(trouble, now_ns, f"no connection to {peer}", self._again(refused))
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
         """Note that nothing has come from this peer for a while. The peer counts as unreachable
@@ -97,10 +97,10 @@ class Reachability:
         else:
             self._warn(trouble, now_ns, f"no connection to {peer}", self._again())
 
-    def _again(self) -> str:
+    def _again(self, refused: bool = False) -> str:
         """The end of a line about a missing connection. A wrong address is likely only until some
         broker was reached."""
-        return "; trying again" if self.negotiated else "; trying again: check bootstrap.servers"
+        return "; trying again" if self.negotiated or refused else "; trying again: check bootstrap.servers"
 
     def late_ns(self, peer: Peer, connection: Connection) -> int:
         """Monotonic time, ns, at which `late` has to be called for the peer; NEVER_NS if no answer

@@ -10,7 +10,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from fairlead_kafka.base.json_types import check_nesting
 from fairlead_kafka.formats.json_types import has_decimal
 
 Fit = Callable[[object], object]
@@ -39,7 +38,6 @@ def row_reader(wire: pa.DataType) -> Callable[[str], object]:
     fit = _fit(wire)
 
     def read(text: str) -> object:
-        check_nesting(text)
         try:
             value = decoder.decode(text)
         except json.JSONDecodeError as error:

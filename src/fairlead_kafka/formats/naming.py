@@ -68,13 +68,15 @@ def _format_of(key: str, given: object, ending: str) -> object:
 
 
 def _takes_two(given: Callable[..., object]) -> bool:
-    """True if the function can be called with two arguments, or does not say (builtins)."""
+    """True if the function can be called with two arguments, or does not say (as some builtins)."""
     try:
-        signature(given).bind(None, None)
+        takes = signature(given, follow_wrapped=False)
+    except Exception:  # it has no signature, or a strange one, or names in annotations that are not there
+        return True
+    try:
+        takes.bind(None, None)
     except TypeError:
         return False
-    except ValueError:
-        return True
     return True
 
 

@@ -62,6 +62,7 @@ from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partition
 from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Quota, kept_bytes, levelled
 from fairlead_kafka.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
 from fairlead_kafka.partitioning.naming import (
+    CONSISTENT_RANDOM,
     POLICIES,
     POLICY_NAMES,
     Partitioner,
@@ -83,6 +84,7 @@ from fairlead_kafka.partitioning.uniform import (
 )
 
 __all__ = [
+    "CONSISTENT_RANDOM",
     "POLICIES",
     "POLICY_NAMES",
     "ByteCounter",

@@ -43,7 +43,8 @@ def assign_partitions(
     For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if
     that is not -1; else what `keyed` has for its key over all `partition_count`, unless the key is
     null or `ignore_keys` (`KafkaProducer.partition`). `batches` lets `custom` be called for new
-    batches (`new_batch_hook`). The empty key is a key. None is answered without making an array
+    batches (`new_batch_hook`). The empty key is a key (of
+    `keyed_partitions`). None is answered without making an array
     whenever there is nothing to look at: no explicit partition, no custom partitioner and no keys.
     The answer may be `explicit` itself: don't write to it.
 

@@ -82,13 +82,18 @@ _LIBRDKAFKA = (
     "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put "
     "them, others where the policy says"
 )
-CRC32 = "consistent_random"
+CONSISTENT_RANDOM = "consistent_random"
 """librdkafka's name for its default, which places keys by their CRC-32."""
+_FNV = "there is no placing of keys by FNV-1a here; give a callable"
 _OTHERS_NAMES = {
     "late.any": "write late, with partitioner.max.skew.bytes=9223372036854775807: so the plots name it",
     "murmur2_random": _LIBRDKAFKA,
     "murmur2": _LIBRDKAFKA,
-    "consistent": f"write {CRC32}, which places records with a key alike",
+    "random": "leave it out (null): records without a key go where the policy says; with one, see "
+    "partitioner.ignore.keys",
+    "fnv1a_random": _FNV,
+    "fnv1a": _FNV,
+    "consistent": f"write {CONSISTENT_RANDOM}, which places records with a key alike",
 }
 """Name in our plots or in librdkafka → what to write instead."""
 _BUILT_IN = ("", "null")
@@ -134,7 +139,7 @@ def resolve_partitioner(
     name = partitioner.strip()
     if name in POLICY_NAMES:
         return Partitioner(name, ignore_keys)
-    if name == CRC32:
+    if name == CONSISTENT_RANDOM:
         return Partitioner(built_in, ignore_keys, keyed=crc32_partitions)
     if name in _OTHERS_NAMES:
         raise ConfigError(f"{_CONFIG_KEY}: {name}: {_OTHERS_NAMES[name]}")
@@ -221,7 +226,7 @@ def _imported(path: str) -> object:
 
 
 def _unknown(name: str) -> ConfigError:
-    known = [*POLICY_NAMES, CRC32, *_KAFKA_CLASSES]
+    known = [*POLICY_NAMES, CONSISTENT_RANDOM, *_KAFKA_CLASSES]
     hint = nearest(name, known, cutoff=0.0)
     return ConfigError(
         f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are "

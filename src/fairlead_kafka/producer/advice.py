@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.partitioning import POLICIES, Partitioner, deprecation, is_kafka_class
+from fairlead_kafka.partitioning import (
+    CONSISTENT_RANDOM,
+    POLICIES,
+    Partitioner,
+    deprecation,
+    is_kafka_class,
+)
 
 _ADAPTIVE: Final = "partitioner.adaptive.partitioning.enable"
 _TIMEOUT: Final = "partitioner.availability.timeout.ms"
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _WINDOW: Final = "max.in.flight.requests.adaptive.enable"
+_HEED_ADAPTIVE = ("", "null", CONSISTENT_RANDOM)
 _CODECS = ("gzip", "lz4", "zstd")
 
 
@@ -30,7 +37,7 @@ def _about_partitioning(settings: Settings, partitioner: Partitioner) -> Iterato
         yield f"partitioner.class={asked} is deprecated (KIP-794) and behaves as it always did: {instead}"
     if _ADAPTIVE in given and partitioner.custom is not None:
         yield f"{_ADAPTIVE} concerns only the records for which the custom partitioner.class answers -1"
-    elif _ADAPTIVE in given and isinstance(asked, str) and asked.strip() not in ("", "null"):
+    elif _ADAPTIVE in given and isinstance(asked, str) and asked.strip() not in _HEED_ADAPTIVE:
         yield f"{_ADAPTIVE} has no effect with partitioner.class={asked}; it is for partitioner.class=null"
     if settings[_TIMEOUT] > 0 and not POLICIES[policy].avoids_unready:
         those = " and ".join(name for name, kind in POLICIES.items() if kind.avoids_unready)

@@ -89,7 +89,8 @@ class Watch:
             )
             changed, self.topics = topics != self.topics, topics
         if self._counts is not None:
-            counts = {topic: found.get(topic) for topic in self._counts}
+            asked = self._counts if wanted is None else wanted  # others were shared meanwhile
+            counts = {topic: found.get(topic) if topic in asked else n for topic, n in self._counts.items()}
             changed = changed or counts != self._counts
             missing = None in counts.values()
             self._next_ns = now_ns + (ms_to_ns(MISSING_LOOK_MS) if missing else self._age_ns)

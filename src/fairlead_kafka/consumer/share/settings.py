@@ -39,7 +39,7 @@ def share_settings(config: Mapping[str, object]) -> Settings:
         if own in REFUSED
     ]
     if "group.id" not in names.values() or config.get("group.id") in (None, ""):
-        wrong.append("group.id: required, and not given")
+        wrong.append("group.id: required, and not given: the share group to join")
     prefix = f"{SHARE_CONSUMER} config: "
     try:
         settings = CLIENT_CONFIGS.parse(
