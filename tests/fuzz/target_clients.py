@@ -340,6 +340,7 @@ class _Returns(logging.Handler):
 
 RETURNS = _Returns()
 logging.getLogger("fairlead_kafka.consumer").addHandler(RETURNS)
+logging.getLogger("fairlead_kafka.consumer").setLevel(logging.WARNING)
 
 
 class _Reader:

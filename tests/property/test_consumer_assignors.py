@@ -244,3 +244,9 @@ def test_a_member_whose_metadata_are_garbled_gets_nothing_and_stops_nobody(
 def test_garbled_user_data_tell_nothing_of_what_a_member_had(name: str) -> None:
     told = ASSIGNORS[name].understood(Subscription(("a",), b"\x00\x01"))
     assert (told.topics, told.owned, told.generation) == (("a",), (), -1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_has_anything_where_a_coordinator_names_no_members(name: str) -> None:
+    assert not ASSIGNORS[name].assign({"a": 3}, {})
+    assert not ASSIGNORS[name].assign({}, {})

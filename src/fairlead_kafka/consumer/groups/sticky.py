@@ -26,7 +26,9 @@ _Shares = dict[str, list[TopicPartition]]
 
 def assign_sticky(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
     """Assign an even share to each member, which keeps as many of the partitions that it had as
-    possible."""
+    possible. Empty if a coordinator names a leader, and no members."""
+    if not members:
+        return {}
     shares = _kept(counts, members)
     readers: dict[str, list[str]] = {}
     for member, subscription in members.items():
