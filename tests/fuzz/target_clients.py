@@ -144,7 +144,7 @@ def transactions(tape: Tape) -> int:
 
 def consumer(tape: Tape) -> int:
     """Reads partitions assigned by hand, in every way there is."""
-    with lying_world(tape) as world:
+    with lying_world(tape) as world, _Returns() as returns:
         isolation = tape.pick(("read_uncommitted", "read_committed"))
         reset = tape.pick(("earliest", "latest", "none"))
         client = CheckedConsumer(
@@ -156,7 +156,7 @@ def consumer(tape: Tape) -> int:
             },
             opener=world.opener,
         )
-        reader = _Reader(world, client)
+        reader = _Reader(world, client, returns)
         calls: list[tuple[str, Callable[[], Any], float | None]] = [
             ("poll", reader.poll, 1.0),
             ("poll", reader.poll, 1.0),
@@ -337,20 +337,26 @@ class _Returns(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.count += "going on from there" in record.getMessage()
 
+    def __enter__(self) -> _Returns:
+        self._logger = logging.getLogger("fairlead_kafka.consumer")
+        self._level = self._logger.level
+        self._logger.addHandler(self)
+        self._logger.setLevel(logging.WARNING)  # those above it let errors through alone
+        return self
 
-RETURNS = _Returns()
-logging.getLogger("fairlead_kafka.consumer").addHandler(RETURNS)
-logging.getLogger("fairlead_kafka.consumer").setLevel(logging.WARNING)
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
 
 
 class _Reader:
     """Polls, and sees to it that offsets rise: a record is handed over once, in order, until the
     caller goes elsewhere, or the consumer says that it does."""
 
-    def __init__(self, world: World, client: CheckedConsumer) -> None:
+    def __init__(self, world: World, client: CheckedConsumer, returns: _Returns) -> None:
         self.world, self.client = world, client
         self.last: dict[TopicPartition, int] = {}
-        self._returns = RETURNS.count
+        self._returns, self._seen = returns, 0
 
     def restart(self, result: Any = None) -> Any:
         self.last.clear()
@@ -362,8 +368,8 @@ class _Reader:
         except FairleadError:
             self.restart()  # an offset that is out of range, and reset
             raise
-        if RETURNS.count > self._returns:
-            self._returns = RETURNS.count
+        if self._returns.count > self._seen:
+            self._seen = self._returns.count
             self.restart()
         for record in records:
             of = TopicPartition(record.topic, record.partition)
