@@ -24,6 +24,7 @@ PROGRAMS = {
         "README.md",
         "docs/how-to/formats.md",
         "docs/how-to/observing.md",
+        "docs/concepts/cluster.md",
         "docs/concepts/groups.md",
         "docs/concepts/partitioning.md",
         "docs/concepts/producing.md",
