@@ -3,11 +3,13 @@ number."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.outstanding import Outstanding
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client, Driver, batch, fetch_fields, produce
 
@@ -48,6 +50,16 @@ def begun(client: Client) -> int:
     answer = ask(client, ALL)
     assert told(answer) == [0, 1, 2]
     return int(answer.session_id)
+
+
+def test_a_session_keeps_nothing_of_what_it_was_answered(driver: Driver, client: Client) -> None:
+    session_id = begun(client)
+    fields = fetch_fields({}, session_id=session_id, session_epoch=1, max_wait_ms=500)
+    client.send(ApiKey.FETCH, 12, **fields)  # waits, and so watches the partitions
+    produce(driver.connect(), batch([b"x" * 100_000]), partition=1)
+    assert told(client.arrived[-1]) == [1]
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, Outstanding) and each.buffers]
 
 
 def test_a_session_is_answered_only_with_what_changed(client: Client) -> None:

@@ -302,6 +302,8 @@ class Session:
         """Called when the connection has ended: nothing more is served or sent."""
         self.closed = True
         self._waiting.clear()
+        for each in self._outstanding:
+            each.buffers = None
         self._outstanding.clear()
         self._answers.ended()
         self.broker.clients.count(self, -self._counted_bytes)
@@ -476,8 +478,10 @@ class Session:
         self._outstanding.popleft()
         self._begun_bytes -= first.frame_bytes + first.cost_bytes
         self.active_ns = broker.now_ns
-        if first.buffers is not None:
-            self._answers.depart(first.buffers)
+        # The request itself may stay for long: as owner of what a fetch session watches.
+        buffers, first.buffers = first.buffers, None
+        if buffers is not None:
+            self._answers.depart(buffers)
         return True
 
     # --- Checks
