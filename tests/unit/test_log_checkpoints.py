@@ -3,7 +3,9 @@ of them needs them."""
 
 from __future__ import annotations
 
+import gc
 import logging
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 INTERVAL_MS = 60_000
+INDEX_COPIES = tracemalloc.Filter(True, "*/broker/log/checkpoint.py")
 A, B = (f"{FOLDER}/{name}" for name in CHECKPOINT_NAMES)
 FIRST = f"{FOLDER}/000000000001.log"
 
@@ -68,6 +71,26 @@ def test_after_a_stop_in_good_order_nothing_is_read_again() -> None:
     result = rig.crash()
     assert (result.entry_count, result.refused) == (0, None)
     assert [view(rig, number) for number in range(5)] == before
+
+
+def test_what_a_checkpoint_gathered_is_not_kept_until_the_next_one() -> None:
+    rig = LogRig()
+    for _each in range(2_000):
+        rig.append(records(b"x"))
+    tracemalloc.start()
+    try:
+        rig.logs.checkpoints.write_if_due()
+        rig.run()
+        assert rig.disk.files.keys() & {A, B}
+        gc.collect()
+        copies = [
+            trace.size
+            for trace in tracemalloc.take_snapshot().filter_traces([INDEX_COPIES]).traces
+            if trace.size >= 64 * 2_000
+        ]
+    finally:
+        tracemalloc.stop()
+    assert not copies
 
 
 @pytest.fixture

@@ -175,7 +175,9 @@ class Checkpoints:
                 self._more = lambda: collect(True)
                 self._later(0.0, self._go_on)
             else:
-                write(names, self._encoder.content(place))
+                # What was gathered is as large as all indexes: it goes before the file is written.
+                encoder, self._encoder = self._encoder, Encoder()
+                write(names, encoder.content(place))
 
         if synced:
             collect(True)
