@@ -45,7 +45,7 @@ from fairlead_kafka.runtime.linking import new_accepted_link, new_link
 from fairlead_kafka.runtime.listener import hold_listener, listen, stop_listening
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
 from fairlead_kafka.runtime.resolver import Resolver
-from fairlead_kafka.runtime.sockets import Link
+from fairlead_kafka.runtime.sockets import RECEIVE_SMALL_BYTES, Link
 from fairlead_kafka.runtime.waker import Waker
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class SelectorHost:
         self._stop_by_ns = 0
         self.readable_bytes = ITERATION_READ_MAX_BYTES
         """Bytes that may still be read in this turn, from all connections."""
+        self.scratch = memoryview(bytearray(RECEIVE_SMALL_BYTES))
+        """Memory that links receive into, one after another."""
         self._first = 0
         self._selector = PreciseSelector()
         self._waker = Waker(self._selector)

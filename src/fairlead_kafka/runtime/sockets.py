@@ -26,8 +26,10 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
 """Buffers that one `sendmsg` takes."""
 RECEIVE_SMALL_BYTES = 64 * 1024
-"""Bytes asked of a quiet connection in one call: a larger buffer costs 20 us a call, for the
-allocator maps fresh pages for it each time."""
+"""Bytes asked of a quiet connection in one call. They come by way of the loop's `scratch`, and what
+is kept of them is as large as what came: a buffer of this size that is made for each call, and then
+shortened, leaves what came of each in the heap, far apart from the next, and the process grows by
+the holes."""
 FILL_BYTES = MIB
 """Bytes read into a machine's own memory (`effects.Fill`) by one call."""
 READS_PER_ITERATION = 8
@@ -46,6 +48,9 @@ class Loop(Protocol):
 
     readable_bytes: int
     """Bytes that may still be read in this turn, from all connections."""
+    scratch: memoryview
+    """Memory that links receive into, one after another, before they copy what came; a link that
+    asks for more makes it larger."""
 
     def deliver(self, handle: Handle, event: Event) -> None:
         """Give an event to a machine, which is stepped in this iteration of the loop."""
@@ -271,7 +276,10 @@ class Link:
 
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
         """Receive up to `limit_bytes`; empty: the peer has closed. BlockingIOError: nothing yet."""
-        return sock.recv(limit_bytes)
+        if limit_bytes > RECEIVE_SMALL_BYTES:
+            return sock.recv(limit_bytes)
+        scratch = self._loop.scratch
+        return scratch[: sock.recv_into(scratch, limit_bytes)].tobytes()
 
     def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
         """Receive bytes into `room`; returns how many. 0: the peer has closed. BlockingIOError:

@@ -43,7 +43,6 @@ class _Encrypted(Link, ABC):
         self._sending: Buffer = b""  # what OpenSSL asked for again
         self._asked_read = False  # it has to hear something before it can send
         self._heard = False
-        self._buffer = memoryview(b"")
 
     @abstractmethod
     def _shaken(self, sock: ssl.SSLSocket) -> None:
@@ -92,12 +91,12 @@ class _Encrypted(Link, ABC):
         return sent
 
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
-        # Into one buffer that is used again: a piece for each record, and joining them, would cost
-        # more than taking the copy once.
-        if len(self._buffer) < limit_bytes:
-            self._buffer = memoryview(bytearray(limit_bytes))
-        size_bytes = self._receive_into(sock, self._buffer[:limit_bytes])
-        return bytes(self._buffer[:size_bytes])
+        # Into memory that is used again: a piece for each record, and joining them, would cost more
+        # than taking the copy once.
+        loop = self._loop
+        if len(loop.scratch) < limit_bytes:
+            loop.scratch = memoryview(bytearray(limit_bytes))
+        return loop.scratch[: self._receive_into(sock, loop.scratch[:limit_bytes])].tobytes()
 
     def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
         size_bytes = 0
