@@ -327,15 +327,15 @@ def admin(tape: Tape) -> int:
 
 
 class _Returns(logging.Handler):
-    """Counts how often a consumer said that it goes on at an earlier offset, since its log was cut,
-    or its topic is a new one."""
+    """Counts how often a consumer said that it goes on elsewhere, since its log was cut or its
+    offset is not there, or its topic is a new one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.count += "going on from there" in record.getMessage()
+        self.count += "going on from" in record.getMessage()
 
     def __enter__(self) -> _Returns:
         self._logger = logging.getLogger("fairlead_kafka.consumer")

@@ -150,11 +150,20 @@ def test_an_answer_to_what_was_asked_before_a_pause_leaves_no_gap(rig: Rig) -> N
         assert offsets(reader) == list(range(60))
 
 
-def test_an_offset_out_of_range_resets_by_policy_or_says_what_there_is(rig: Rig) -> None:
+@pytest.mark.parametrize(("reset", "where"), [("earliest", "first one"), ("latest", "end")])
+def test_an_offset_out_of_range_resets_by_policy_and_the_application_hears_of_it(
+    rig: Rig, caplog: pytest.LogCaptureFixture, reset: str, where: str
+) -> None:
     rig.cluster.log("t").start = 20
-    with open_consumer(rig, T0) as reader:
+    with open_consumer(rig, T0, reset=reset) as reader:
         reader.seek(T0, 5)
-        assert offsets(reader) == list(range(20, 50))
+        assert offsets(reader) == (list(range(20, 50)) if reset == "earliest" else [])
+    assert "t-0 was to be read from offset 5 on, which is not in the log" in caplog.text
+    assert f"going on from the {where} (auto.offset.reset)" in caplog.text
+
+
+def test_an_offset_out_of_range_says_what_there_is_where_positions_are_not_reset(rig: Rig) -> None:
+    rig.cluster.log("t").start = 20
     with open_consumer(rig, T0, reset="none") as reader:
         reader.seek(T0, 5)
         for _ in range(2):

@@ -218,9 +218,16 @@ class Placing:
     def out_of_range(self, state: PartitionState) -> None:
         """Handle a position out of range: reset it by policy, or look up the bounds of the log.
 
-        (A new leader may only be behind.)
+        (A new leader may only be behind.) A reset skips records, or reads some again: it is logged.
         """
         if state.resets and self._policy is not None:
+            LOGGER.warning(
+                "%s was to be read from offset %d on, which is not in the log: deleted since, or never "
+                "written; going on from the %s (auto.offset.reset)",
+                state.partition,
+                state.position,
+                "first one" if self._policy == EARLIEST else "end",
+            )
             state.position, state.target, state.reset, state.last_epoch = (
                 NO_OFFSET,
                 None,
