@@ -234,7 +234,7 @@ def describe_cluster(
     else:
         answer = listed = yield from ask_metadata([])
         nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in listed.brokers]
-    nodes.sort()
+    nodes.sort(key=lambda node: node.node_id)  # one may be there twice, its rack once
     controller = next((node for node in nodes if node.node_id == answer.controller_id), None)
     return ClusterDescription(answer.cluster_id, controller, nodes, may, fenced)
 
