@@ -74,6 +74,8 @@ DEAD_S = 1.0
 RETENTION_MS = 60_000
 """Retention of the topics, ms: the auditor must not be further behind than that."""
 COMPACTION_LAG_MS = 30_000
+"""Age, ms, up to which compacted topics keep every record; then tombstones and markers stay for as
+long again."""
 SYNC_TIMEOUT_S = 60.0
 LOAD, CONTROLLER = "load", "controller"
 _CONFIG: Mapping[str, Json] = {
@@ -84,6 +86,7 @@ _CONFIG: Mapping[str, Json] = {
     "log.retention.ms": RETENTION_MS,
     "log.retention.check.interval.ms": 2_000,
     "log.cleaner.backoff.ms": 1_000,
+    "log.cleaner.delete.retention.ms": COMPACTION_LAG_MS,
     "log.flush.offset.checkpoint.interval.ms": 10_000,
     "offsets.topic.num.partitions": 6,
     "offsets.retention.minutes": 1,
@@ -94,7 +97,9 @@ _CONFIG: Mapping[str, Json] = {
 }
 """Configs of brokers that clean up all the time.
 
-A group that left is forgotten after a minute, which is the least possible.
+A group that left is forgotten after a minute, which is the least possible. Markers of transactions
+that committed offsets, and tombstones, are forgotten as quickly: by default they stay for a day in
+the log of offsets, each a batch, and the index would rise all along.
 """
 
 
