@@ -41,6 +41,10 @@ def test_a_process_that_runs_for_long_gives_back_each_minute(monkeypatch: pytest
         now_s = 5.0 + second
         memory.look()
     assert asked == [("trim", 0)] * 2
+    memory.give_back()
+    now_s += GIVE_BACK_S - 1
+    memory.look()
+    assert asked == [("trim", 0)] * 3, "the minute begins again"
 
 
 @pytest.mark.parametrize("call", [give_back_freed_memory, keep_freed_memory])

@@ -12,7 +12,8 @@ show in a long-running process.
 Rows are those of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
 pss_mb, private_mb, blocks, heap_mb, descriptors, threads, cpu_share, disk_mb, records_per_s,
 p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb`, of brokers and the controller, are
-what is in use (`runtime.memory_use`): a leak shows there, and not what an allocator keeps.
+what is in use (`runtime.memory_use`): a leak shows there, and not what an allocator keeps; before
+these are looked at they give back what is free.
 Latencies run to the acknowledgement; of a transaction, to its commit; of the auditor, from a
 record's timestamp until it is read; of a topic, from its creation until its records are read back;
 of the groups, of a commit. The controller lives in the launcher's process. `load` is the sum of
@@ -280,8 +281,8 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
         while row_s <= end_s + 0.001:
             time.sleep(max(0.0, row_s - time.monotonic()))
             _check_alive(looks.cluster)
+            memory.give_back()
             looks.look()
-            memory.look()
             load = looks.last[-1]
             status(
                 f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, "

@@ -1,7 +1,8 @@
 """A broker's own process: runs one broker and carries out the launcher's commands from the channel.
 
     {"faults": {...}}   be slow, be cut off, have a full disk   → {}
-    {"memory": true}    say what memory is in use       → {"blocks", "heap_bytes"}
+    {"memory": true}    give back what is free, and say what
+                        memory is in use                        → {"blocks", "heap_bytes"}
     {"stop": true}      stop in good order                      → {}, and the process ends
 
 An answer with "error" has the message of a failure. The process ends with the launcher, and with
@@ -100,7 +101,7 @@ def _watch(channel: Channel, host: SelectorHost, handle: Handle, parent: int) ->
     until the broker has stopped or the launcher is gone. Returns the process's exit code."""
     memory = LongRunning()
     while os.getppid() == parent and not handle.ended:
-        if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
+        if channel.ready(_WATCH_S) and not _obey(channel, host, handle, memory):
             return 0
         memory.look()
     return 1
@@ -128,7 +129,7 @@ def _machine(config: Mapping[str, Json]) -> Broker:
     return broker
 
 
-def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
+def _obey(channel: Channel, host: SelectorHost, handle: Handle, memory: LongRunning) -> bool:
     """Carry out the launcher's next message. False: it was the last one, and the process is to
     end."""
     message = channel.receive()
@@ -139,6 +140,7 @@ def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
             channel.send({})
             return True
         if "memory" in message:
+            memory.give_back()
             channel.send(memory_use()._asdict())
             return True
         _submit(host, handle, StopBroker)

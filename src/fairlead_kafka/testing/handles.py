@@ -133,8 +133,8 @@ class BrokerHandle:
         return pid
 
     def memory_use(self) -> MemoryUse | None:
-        """Memory that the broker's own process has in use now, as its allocators count it; None if
-        it does not run, or runs in this process."""
+        """Memory that the broker's own process has in use now, as its allocators count it, after
+        it gave back what is free; None if it does not run, or runs in this process."""
         with self._changing:
             try:
                 return self._runner.memory_use() if self.running else None
