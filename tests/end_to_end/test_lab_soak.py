@@ -35,7 +35,7 @@ def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: R
     assert all(
         row["rss_mb"] >= row["private_mb"] > 0 and row["blocks"] > 0
         for row in rows
-        if row.get("process") == "broker-0" and row["table"] == "minutes"
+        if row.get("process") in {"broker-0", soak.CONTROLLER, *ROLES} and row["table"] == "minutes"
     )
     assert plot.read_text().count("<svg") == 1
 

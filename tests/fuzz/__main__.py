@@ -62,12 +62,17 @@ def _fuzz(name: str, arguments: argparse.Namespace) -> int:
     }
     row |= {key: sum(result[key] for result in results) for key in ("runs", "inputs")}
     row |= {"lines": max(result["lines"] for result in results), "guided": not arguments.unguided}
+    row["slowest_s"] = round(max(result["slowest_s"] for result in results), 1)
     row["findings"] = sorted({what for result in results for what in result["findings"]})
     counts = (
         f"{row['inputs']:,} inputs in {row['runs']:,} runs, {row['seconds']} s, "
         f"{row['inputs'] / row['seconds']:,.0f} inputs/s"
     )
-    print(f"{name}: {counts}, {row['lines']:,} lines reached, {len(row['findings'])} findings", flush=True)
+    print(
+        f"{name}: {counts}, {row['lines']:,} lines reached, slowest run {row['slowest_s']} s, "
+        f"{len(row['findings'])} findings",
+        flush=True,
+    )
     if arguments.record is not None:
         with arguments.record.open("a", encoding="utf-8") as record:
             record.write(json.dumps(row) + "\n")

@@ -69,6 +69,10 @@ class Outcome:
     lines: int = 0
     kept: list[bytes] = field(default_factory=list)
     findings: dict[str, Finding] = field(default_factory=dict)
+    slowest_s: float = 0.0
+    """Seconds of the processor's time of the run that took longest."""
+    slowest: bytes = b""
+    """Its tape."""
 
 
 def attempt(name: str, run: Run, data: bytes) -> tuple[int, Finding | None]:
@@ -105,11 +109,15 @@ def fuzz(
     started = time.monotonic()
     while (runs is None or outcome.runs < runs) and (seconds is None or time.monotonic() - started < seconds):
         data = _next(rng, outcome.runs, corpus, pool)
+        begun_s = time.process_time()
         if guided:
             with coverage:
                 made, finding = attempt(name, run, data)
         else:
             made, finding = attempt(name, run, data)
+        took_s = time.process_time() - begun_s
+        if took_s > outcome.slowest_s:
+            outcome.slowest_s, outcome.slowest = took_s, data
         outcome.runs += 1
         outcome.inputs += made
         if coverage.take() and finding is None and outcome.runs > len(corpus):

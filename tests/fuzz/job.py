@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import logging
 from typing import Any
 
 STUCK_S = 300.0
 """A process that says nothing for so long hangs in native code: it is ended, with the place
 printed."""
+SLOW_S = 5.0
+"""A run that takes more of the processor's time is no fault, and its tape is kept: runs take
+milliseconds, and one that takes seconds may be busy with next to nothing."""
 
 
 def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
@@ -35,6 +39,7 @@ def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
             flush=True,
         )
 
+    logging.getLogger().addHandler(logging.NullHandler())  # or each warning goes to stderr
     corpus = stored(name)
     outcome = fuzz(
         name,
@@ -46,6 +51,11 @@ def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
         on_finding=found,
     )
     faulthandler.cancel_dump_traceback_later()
+    if outcome.slowest_s > SLOW_S:
+        arguments.findings.mkdir(parents=True, exist_ok=True)
+        path = arguments.findings / f"{name}-slow-{seed}.bin"
+        path.write_bytes(outcome.slowest)
+        print(f"{name}, seed {seed}: a run took {outcome.slowest_s:.1f} s: {path}", flush=True)
     if arguments.keep:
         folder = CORPUS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,5 +66,6 @@ def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
         "inputs": outcome.inputs,
         "lines": outcome.lines,
         "seconds": outcome.seconds,
+        "slowest_s": outcome.slowest_s,
         "findings": list(outcome.findings),
     }

@@ -75,6 +75,14 @@ def test_slopes_leave_the_warm_up_out_and_are_per_hour() -> None:
     assert (row["first"], row["last"], row["mean"], row["steady"]) == (10.0, 15.0, 12.5, False)
 
 
+@pytest.mark.parametrize(("rise", "steady"), [(0.9, True), (-0.9, True), (1.1, False), (-1.1, False)])
+def test_a_rise_of_a_hundredth_over_all_looks_is_none(rise: float, steady: bool) -> None:
+    looks = [100.0 + rise * look / 60 for look in range(61)]
+    (row,) = slope_rows(_rows(rss_mb=[0.0] * 30 + looks))
+    assert row["stderr"] == pytest.approx(0, abs=0.001)
+    assert row["steady"] is steady
+
+
 def test_a_row_without_a_figure_is_no_point() -> None:
     (row,) = slope_rows(_rows(threads=[9, 9, 4, 4, None, 4, 4, None, 4]))
     assert (row["metric"], row["per_hour"], row["steady"]) == ("threads", 0.0, True)

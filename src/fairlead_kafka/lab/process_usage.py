@@ -1,5 +1,5 @@
 """Present memory, descriptors, threads and CPU time of a process, from `/proc`, so on Linux alone;
-and a folder's size.
+what a process says that it has in use; and a folder's size.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.lab.processes import cpu_s, stat_fields
+from fairlead_kafka.runtime import MemoryUse
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ def usage(process_id: int) -> Usage | None:
         threads=int(stat[17]),
         cpu_s=cpu_s(process_id),
     )
+
+
+def memory_row(found: MemoryUse | None) -> JsonObject:
+    """{blocks, heap_mb} in use, heaps in 2**20 bytes, as far as it is known; {} of a process that
+    did not say."""
+    if found is None:
+        return {}
+    heap_mb = None if found.heap_bytes is None else round(found.heap_bytes / MIB, 3)
+    return {"blocks": found.blocks, "heap_mb": heap_mb}
 
 
 def folder_mb(folder: Path) -> float:

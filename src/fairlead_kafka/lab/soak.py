@@ -11,9 +11,9 @@ show in a long-running process.
 
 Rows are those of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
 pss_mb, private_mb, blocks, heap_mb, descriptors, threads, cpu_share, disk_mb, records_per_s,
-p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb`, of brokers and the controller, are
-what is in use (`runtime.memory_use`): a leak shows there, and not what an allocator keeps; before
-these are looked at they give back what is free.
+p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb` are what is in use
+(`runtime.memory_use`): a leak shows there, and not what an allocator keeps. Brokers and the
+controller give back what is free before they are looked at.
 Latencies run to the acknowledgement; of a transaction, to its commit; of the auditor, from a
 record's timestamp until it is read; of a topic, from its creation until its records are read back;
 of the groups, of a commit. The controller lives in the launcher's process. `load` is the sum of
@@ -43,7 +43,6 @@ from fairlead_kafka.base.json_types import (
     object_at,
     text_at,
 )
-from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab import plotting
 from fairlead_kafka.lab.experiment import Row, Status
@@ -56,10 +55,10 @@ from fairlead_kafka.lab.peers.soak import (
     TRANSACTIONAL,
     UNKEYED,
 )
-from fairlead_kafka.lab.process_usage import Usage, folder_mb, usage
+from fairlead_kafka.lab.process_usage import Usage, folder_mb, memory_row, usage
 from fairlead_kafka.lab.soak_client import DRAIN_S, SoakClient, launch
 from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
-from fairlead_kafka.runtime import LongRunning, MemoryUse, memory_use
+from fairlead_kafka.runtime import LongRunning, memory_use
 from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
@@ -133,7 +132,7 @@ class _Looks:
                 seconds,
                 before,
                 disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"),
-                **_in_use(broker.memory_use()),
+                **memory_row(broker.memory_use()),
             )
         self._row(
             minute,
@@ -142,7 +141,7 @@ class _Looks:
             seconds,
             before,
             disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2),
-            **_in_use(memory_use()),
+            **memory_row(memory_use()),
         )
         acknowledged = 0
         for client in self.clients:
@@ -213,13 +212,6 @@ class _Looks:
             "threads": found.threads,
             "cpu_share": round((found.cpu_s - before.get(process_id, 0.0)) / seconds, 3),
         }
-
-
-def _in_use(found: MemoryUse | None) -> Row:
-    if found is None:
-        return {}
-    heap_mb = None if found.heap_bytes is None else round(found.heap_bytes / MIB, 3)
-    return {"blocks": found.blocks, "heap_mb": heap_mb}
 
 
 def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:

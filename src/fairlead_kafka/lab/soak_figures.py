@@ -28,6 +28,10 @@ is compared.
 """
 STEADY_ERRORS = 2.0
 """Standard errors up to which a slope counts as zero within its noise."""
+LEVEL_SHARE = 0.01
+"""Share of the mean up to which a rise over all looks counts as none: that of a process which
+always does the same has so little noise that a page of 4 KiB in two minutes is many standard
+errors."""
 METRICS = ("rss_mb", "private_mb", "blocks", "heap_mb", "descriptors", "threads")
 """Columns of rows whose slopes are reported."""
 
@@ -151,7 +155,8 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
     of METRICS, after the warm-up.
 
     `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it,
-    in the metric's unit.
+    in the metric's unit. `steady`: the slope is zero within its noise, or the line rises or falls
+    by LEVEL_SHARE of the mean at most.
     """
     found: list[Row] = []
     for process in dict.fromkeys(row["process"] for row in rows):
@@ -167,6 +172,7 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
             if isnan(line.slope):
                 continue
             mean, middle = float(np.mean(values)), float(np.mean(minutes))
+            rise = line.slope * (minutes[-1] - minutes[0])
             found.append(
                 {
                     "table": "slopes",
@@ -177,7 +183,7 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
                     "mean": round(mean, 2),
                     "per_hour": round(line.slope * 60, 3),
                     "stderr": round(line.stderr * 60, 3),
-                    "steady": line.steady,
+                    "steady": line.steady or abs(rise) <= LEVEL_SHARE * abs(mean),
                 }
             )
     return found
