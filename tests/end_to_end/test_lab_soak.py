@@ -12,6 +12,7 @@ from pathlib import Path
 from fairlead_kafka.lab import soak
 from fairlead_kafka.lab.peers.soak import ROLES
 from fairlead_kafka.lab.process_usage import folder_mb, usage
+from fairlead_kafka.lab.soak_looks import CONTROLLER, LOAD
 from tests.support.command_line import Run
 
 
@@ -30,12 +31,12 @@ def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: R
         for column in ("kills", "acknowledged", "transactions", "topics", "offsets_checked")
     )
     processes = {row["process"] for row in rows if row["table"] == "minutes"}
-    assert processes == {"broker-0", "broker-1", "broker-2", soak.CONTROLLER, soak.LOAD, *ROLES}
-    assert {row["process"] for row in rows if row["table"] == "slopes"} <= processes - {soak.LOAD}
+    assert processes == {"broker-0", "broker-1", "broker-2", CONTROLLER, LOAD, *ROLES}
+    assert {row["process"] for row in rows if row["table"] == "slopes"} <= processes - {LOAD}
     assert all(
         row["rss_mb"] >= row["private_mb"] > 0 and row["blocks"] > 0
         for row in rows
-        if row.get("process") in {"broker-0", soak.CONTROLLER, *ROLES} and row["table"] == "minutes"
+        if row.get("process") in {"broker-0", CONTROLLER, *ROLES} and row["table"] == "minutes"
     )
     assert plot.read_text().count("<svg") == 1
 

@@ -13,7 +13,7 @@ Rows are those of four tables. `minutes`: for each process and interval {minute,
 pss_mb, private_mb, blocks, heap_mb, descriptors, threads, cpu_share, disk_mb, records_per_s,
 p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb` are what is in use
 (`runtime.memory_use`): a leak shows there, and not what an allocator keeps. Brokers and the
-controller give back what is free before they are looked at.
+controller give back what is free before they are looked at. Memory is the least of three looks.
 Latencies run to the acknowledgement; of a transaction, to its commit; of the auditor, from a
 record's timestamp until it is read; of a topic, from its creation until its records are read back;
 of the groups, of a commit. The controller lives in the launcher's process. `load` is the sum of
@@ -23,13 +23,10 @@ row: counts of acknowledged and of read records. `failed`: the reason if the run
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead_kafka.base.errors import FairleadError
@@ -37,7 +34,6 @@ from fairlead_kafka.base.json_types import (
     Json,
     integer_at,
     integers_at,
-    json_object,
     number_at,
     number_or_none,
     object_at,
@@ -55,20 +51,16 @@ from fairlead_kafka.lab.peers.soak import (
     TRANSACTIONAL,
     UNKEYED,
 )
-from fairlead_kafka.lab.process_usage import Usage, folder_mb, memory_row, usage
 from fairlead_kafka.lab.soak_client import DRAIN_S, SoakClient, launch
 from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
-from fairlead_kafka.runtime import LongRunning, memory_use
+from fairlead_kafka.lab.soak_looks import LOAD, MINUTE_S, SHARES, Looks
 from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
 MORTAL = (1, 2)
 """Ids of the brokers that are killed, in turn."""
-SHARES = {"unkeyed": 0.36, "keyed": 0.45, "compacted": 0.15, "transactional": 0.04}
-"""Share of the rate, by role of the producing client."""
 ROWS_MIN, KILLS_MIN = 20, 5
 """Rows and kills of a soak at least: one that lasts fewer minutes has them at shorter intervals."""
-MINUTE_S = 60.0
 DEAD_S = 1.0
 """Seconds that a killed broker stays dead."""
 RETENTION_MS = 60_000
@@ -77,7 +69,6 @@ COMPACTION_LAG_MS = 30_000
 """Age, ms, up to which compacted topics keep every record; then tombstones and markers stay for as
 long again."""
 SYNC_TIMEOUT_S = 60.0
-LOAD, CONTROLLER = "load", "controller"
 _CONFIG: Mapping[str, Json] = {
     "default.replication.factor": BROKERS,
     "min.insync.replicas": 2,
@@ -103,117 +94,6 @@ the log of offsets, each a batch, and the index would rise all along.
 """
 
 
-@dataclass(slots=True)
-class _Looks:
-    """Takes looks at all processes, each of which gives rows of the report. The rows are kept in a
-    file: in two hours they are a MB, which would hide what the controller's process, this one,
-    grows by."""
-
-    cluster: Cluster
-    clients: Sequence[SoakClient]
-    folder: Path
-    last: list[Row] = field(default_factory=list)
-    """Rows of the last look."""
-    begun_s: float = field(default_factory=time.monotonic)
-    _looked_s: float = field(default_factory=time.monotonic)
-    _cpu_s: dict[int, float] = field(default_factory=dict)
-
-    def look(self) -> None:
-        """Add a row for each process, and one for the load."""
-        now_s = time.monotonic()
-        seconds, minute = now_s - self._looked_s, round((now_s - self.begun_s) / MINUTE_S, 3)
-        self._looked_s, self.last = now_s, []
-        before, self._cpu_s = self._cpu_s, {}
-        for broker in self.cluster.brokers:
-            self._row(
-                minute,
-                f"broker-{broker.node_id}",
-                broker.pid,
-                seconds,
-                before,
-                disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"),
-                **memory_row(broker.memory_use()),
-            )
-        self._row(
-            minute,
-            CONTROLLER,
-            os.getpid(),
-            seconds,
-            before,
-            disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2),
-            **memory_row(memory_use()),
-        )
-        acknowledged = 0
-        for client in self.clients:
-            report = client.report()
-            records = integer_at(report, "records")
-            del report["records"]
-            acknowledged += records if client.role in SHARES else 0
-            self._row(
-                minute,
-                client.role,
-                client.process.pid,
-                seconds,
-                before,
-                records_per_s=round(records / seconds, 1),
-                **report,
-            )
-        of_load = {
-            text_at(row, "process"): number_or_none(row, "p99_ms") for row in self.last[-len(self.clients) :]
-        }
-        slowest = max(
-            (p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None),
-            default=None,
-        )
-        load: Row = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
-        self.last.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
-        with self._spool().open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in self.last)
-
-    def rows(self) -> list[Row]:
-        """The rows of all looks, read back."""
-        spool = self._spool()
-        return [json_object(line) for line in spool.read_text().splitlines()] if spool.exists() else []
-
-    def _spool(self) -> Path:
-        return self.folder.with_name("rows.jsonl")
-
-    def _row(
-        self,
-        minute: float,
-        process: str,
-        process_id: int | None,
-        seconds: float,
-        before: Mapping[int, float],
-        **more: Json,
-    ) -> None:
-        found = usage(process_id) if process_id is not None else None
-        self.last.append(
-            {
-                "table": "minutes",
-                "minute": minute,
-                "process": process,
-                **self._held(process_id, found, seconds, before),
-                **more,
-            }
-        )
-
-    def _held(
-        self, process_id: int | None, found: Usage | None, seconds: float, before: Mapping[int, float]
-    ) -> Row:
-        if process_id is None or found is None:
-            return {}
-        self._cpu_s[process_id] = found.cpu_s
-        return {
-            "rss_mb": found.rss_mb,
-            "pss_mb": found.pss_mb,
-            "private_mb": found.private_mb,
-            "descriptors": found.descriptors,
-            "threads": found.threads,
-            "cpu_share": round((found.cpu_s - before.get(process_id, 0.0)) / seconds, 3),
-        }
-
-
 def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
     """Run one soak.
 
@@ -225,7 +105,7 @@ def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
         with Cluster(BROKERS, folder / "cluster", config=_CONFIG, processes=True) as cluster:
             _make_topics(cluster.bootstrap_servers)
             clients: list[SoakClient] = []
-            looks = _Looks(cluster, clients, folder / "cluster")
+            looks = Looks(cluster, clients, folder / "cluster", min(MINUTE_S, minutes * MINUTE_S / ROWS_MIN))
             outcome: list[Row] = []
             try:
                 for role in (AUDITOR, *(role for role in ROLES if role != AUDITOR)):
@@ -258,29 +138,24 @@ def _make_topics(bootstrap_servers: str) -> None:
         admin.create_topics([*deleted, NewTopic(COMPACTED, PARTITIONS, BROKERS, configs=compact)])
 
 
-def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
+def _soak(status: Status, looks: Looks, minutes: float, kills: bool) -> int:
     """Run the soak until its `minutes` are over. Returns how many times a broker was killed."""
     _await_all(looks.clients)
-    memory = LongRunning()  # the controller lives in this process, as in that of `fairlead up`
-    begun_s = looks.begun_s = looks._looked_s = time.monotonic()
+    begun_s = looks.begin()
     end_s = begun_s + minutes * MINUTE_S
-    row_every_s, kill_every_s = (
-        min(MINUTE_S, minutes * MINUTE_S / ROWS_MIN),
-        min(MINUTE_S, minutes * MINUTE_S / KILLS_MIN),
-    )
-    row_s, kill_s, killed = begun_s + row_every_s, begun_s + kill_every_s, 0
+    kill_every_s = min(MINUTE_S, minutes * MINUTE_S / KILLS_MIN)
+    row_s, kill_s, killed = begun_s + looks.every_s, begun_s + kill_every_s, 0
     with Admin({"bootstrap.servers": looks.cluster.bootstrap_servers}) as admin:
         while row_s <= end_s + 0.001:
             time.sleep(max(0.0, row_s - time.monotonic()))
             _check_alive(looks.cluster)
-            memory.give_back()
             looks.look()
             load = looks.last[-1]
             status(
                 f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, "
                 f"{killed} kills"
             )
-            row_s = max(row_s + row_every_s, time.monotonic())
+            row_s = max(row_s + looks.every_s, time.monotonic())
             if kills and row_s > kill_s and row_s <= end_s:
                 _await_in_sync(admin)
                 _strike(looks.cluster, MORTAL[killed % len(MORTAL)])
