@@ -39,7 +39,7 @@ def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
             flush=True,
         )
 
-    logging.getLogger().addHandler(logging.NullHandler())  # or each warning goes to stderr
+    logging.lastResort = None  # or each warning goes to stderr
     corpus = stored(name)
     outcome = fuzz(
         name,

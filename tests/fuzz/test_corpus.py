@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from fairlead_kafka.core.connection import Connection
 from fairlead_kafka.records.decode_kernels import decode_records
 from fairlead_kafka.security import server_bearer, server_scram
 from fairlead_kafka.wire import ApiKey, FrameReader, response_correlation_id
+from tests.fuzz import engine
 from tests.fuzz.coverage import Coverage
 from tests.fuzz.engine import CORPUS, attempt, fuzz, smallest
 from tests.fuzz.tape import TAPE_MAX_BYTES, Tape, changed, fresh
@@ -95,6 +97,21 @@ def test_what_a_run_raises_is_found_once_and_made_small() -> None:
     assert smallest("faulty", faulty, finding).tape[0] == 7
     assert len(smallest("faulty", faulty, finding).tape) <= 3
     assert outcome.inputs > outcome.runs
+
+
+def test_the_tape_of_the_slowest_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent_s, tapes = [0.0], list[bytes]()
+    monkeypatch.setattr(
+        engine, "time", SimpleNamespace(process_time=lambda: spent_s[0], monotonic=lambda: 0.0)
+    )
+
+    def run(tape: Tape) -> int:
+        tapes.append(tape.data)
+        spent_s[0] += 7.0 if len(tapes) == 3 else 0.5
+        return 1
+
+    outcome = fuzz("wire", run, 1, runs=5, guided=False)
+    assert (outcome.slowest_s, outcome.slowest) == (7.0, tapes[2])
 
 
 def test_coverage_counts_a_line_once() -> None:

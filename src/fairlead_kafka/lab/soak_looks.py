@@ -22,8 +22,7 @@ LOAD, CONTROLLER = "load", "controller"
 MINUTE_S = 60.0
 FLOOR_LOOKS, FLOOR_SHARE = 3, 1 / 60
 """Memory is the least of so many looks, this share of a row's interval apart, a second of a minute:
-what is under way, such as a pass of the cleaner or a checkpoint, holds MBs for a second or two, and
-what is kept for good lies below."""
+what is under way at one of them holds MBs for a moment, and what is kept for good lies below."""
 _MEMORY = ("rss_mb", "pss_mb", "private_mb", "blocks", "heap_mb")
 
 
