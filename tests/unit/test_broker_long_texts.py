@@ -2,73 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product, starmap
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
+from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
+from fairlead_kafka.base.errors import cut_short
 from fairlead_kafka.base.limits import ERROR_TEXT_MAX_LENGTH, STRING_MAX_BYTES
-from fairlead_kafka.broker.api.common import cut_short
+from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.schema import Field, Structure
+from fairlead_kafka.wire.schemas import REQUEST, load_schema
 from tests.support.broker_driver import Driver
 
 LONG = "é" * (STRING_MAX_BYTES // 2)
 DIGITS = "9" * STRING_MAX_BYTES
-NEW_TOPIC = Message(name=LONG, num_partitions=1, replication_factor=1, assignments=[], configs=[])
-CONFIG = Message(name=LONG, config_operation=0, value="1")
+NUMBERS = (1, 2, 4, 9)
+"""Types of resources, keys, levels and epochs among them, known and unknown."""
+DENIED = {"authorizer.class.name": STANDARD_AUTHORIZER}
+"""Nobody has a right to anything."""
+
+
+class Filling(NamedTuple):
+    """What the fields of a request are filled with: `count` the same elements in each list, and
+    with `bare` null where it may be."""
+
+    text: str
+    number: int
+    count: int
+    bare: bool
+
+
+def _value(field: Field, filling: Filling) -> Any:
+    if field.nullable and filling.bare:
+        return None
+    return [_element(field, filling)] * filling.count if field.array else _element(field, filling)
+
+
+def _element(field: Field, filling: Filling) -> Any:
+    if field.structure is not None:
+        return _message(field.structure, filling)
+    number = filling.number
+    others = {"string": filling.text, "bool": False, "uuid": UUID(int=number), "bytes": b"", "records": b""}
+    return others.get(field.kind, number)
+
+
+def _message(structure: Structure, filling: Filling) -> Message:
+    return Message(**{field.name: _value(field, filling) for field in structure.fields})
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version", "fields"),
-    [
-        (ApiKey.CREATE_TOPICS, 3, {"topics": [NEW_TOPIC], "timeout_ms": 100, "validate_only": False}),
-        (ApiKey.DESCRIBE_PRODUCERS, 0, {"topics": [Message(name=LONG, partition_indexes=[0])]}),
-        (ApiKey.DESCRIBE_GROUPS, 6, {"groups": [LONG], "include_authorized_operations": False}),
-        (
-            ApiKey.CREATE_PARTITIONS,
-            1,
-            {
-                "topics": [Message(name=LONG, count=2, assignments=None)],
-                "timeout_ms": 1,
-                "validate_only": False,
-            },
-        ),
-        (
-            ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            1,
-            {"resources": [Message(resource_type=4, resource_name="0", configs=[CONFIG])]},
-        ),
-        (
-            ApiKey.INCREMENTAL_ALTER_CONFIGS,
-            1,
-            {"resources": [Message(resource_type=2, resource_name=LONG, configs=[CONFIG])]},
-        ),
-        (
-            ApiKey.DESCRIBE_CONFIGS,
-            4,
-            {"resources": [Message(resource_type=2, resource_name=LONG, configuration_keys=None)]},
-        ),
-        (
-            ApiKey.ALTER_CONFIGS,
-            2,
-            {
-                "resources": [Message(resource_type=4, resource_name=DIGITS, configs=[])],
-                "validate_only": False,
-            },
-        ),
-        (
-            ApiKey.DESCRIBE_CONFIGS,
-            4,
-            {"resources": [Message(resource_type=4, resource_name=DIGITS, configuration_keys=None)]},
-        ),
-        (ApiKey.FIND_COORDINATOR, 3, {"key": LONG, "key_type": 9}),
-    ],
+    ("config", "texts"), [({}, (LONG, DIGITS)), (DENIED, (LONG,))], ids=["anybody", "denied"]
 )
-def test_the_longest_names_are_answered(api_key: ApiKey, version: int, fields: dict[str, Any]) -> None:
-    driver = Driver()
+@pytest.mark.parametrize("api_key", REGISTRY, ids=lambda api_key: api_key.name)
+def test_the_longest_names_are_answered(
+    api_key: ApiKey, config: dict[str, Any], texts: tuple[str, ...]
+) -> None:
+    driver = Driver(config)
     driver.advance(50)
-    client = driver.connect()
-    client.ask(api_key, version, **fields)
-    assert not client.closed
+    api = REGISTRY[api_key]
+    fillings = starmap(Filling, product(texts, NUMBERS, (1, 2), (False, True)))
+    for filling, version in product(fillings, range(api.low, api.high + 1)):
+        body = load_schema(api_key, version, REQUEST).body
+        driver.connect().send(api_key, version, **_message(body, filling).__dict__)
+        driver.advance(1)
+        assert driver.broker.guard.errors == 0, (version, filling)
 
 
 def test_a_text_keeps_its_beginning() -> None:

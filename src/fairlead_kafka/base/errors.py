@@ -31,6 +31,7 @@ from typing import Any
 
 from fairlead_kafka.base import codes
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.limits import ERROR_TEXT_MAX_LENGTH
 
 
 class FairleadError(Exception):
@@ -234,3 +235,9 @@ class ItemsFailed(BrokerError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.errors, self.results)
+
+
+def cut_short(text: str) -> str:
+    """The text for an answer, cut to ERROR_TEXT_MAX_LENGTH characters: it may quote a name of a
+    request, which may be as long as any string."""
+    return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."

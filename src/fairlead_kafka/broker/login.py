@@ -32,7 +32,7 @@ from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.errors import AuthenticationFailed, cut_short
 from fairlead_kafka.base.principal import ANONYMOUS, USER, Principal
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.faults import Faults
@@ -246,7 +246,7 @@ class ServerLogin:
 
     def _failed(self, error: Exception, reply: TokenReply) -> None:
         self._session.principal = ANONYMOUS
-        said = str(error)
+        said = cut_short(str(error))
         code = ErrorCode.SASL_AUTHENTICATION_FAILED
         refusal = SaslAuthenticateResponse(
             error_code=code, error_message=said, auth_bytes=b"", session_lifetime_ms=0

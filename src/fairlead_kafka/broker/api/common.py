@@ -8,8 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.base.limits import ERROR_TEXT_MAX_LENGTH
+from fairlead_kafka.base.errors import BrokerError, cut_short
 from fairlead_kafka.broker.controller import CreateInternalTopic, TopicImage
 from fairlead_kafka.broker.controller.names import check_topic_name
 from fairlead_kafka.broker.services import Services
@@ -24,12 +23,6 @@ def reason(error: BrokerError) -> str:
     """The error's text without its name and number, for an answer that has these as a code; at most
     ERROR_TEXT_MAX_LENGTH characters."""
     return cut_short(str(error).partition(": ")[2])
-
-
-def cut_short(text: str) -> str:
-    """The text for an answer, cut to ERROR_TEXT_MAX_LENGTH characters: it may quote a name of a
-    request, which may be as long as any string."""
-    return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."
 
 
 def name_error(topic: str) -> BrokerError | None:

@@ -35,7 +35,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.api.common import PendingParts
+from fairlead_kafka.broker.api.common import PendingParts, reason
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS, ClusterImage, TopicImage
 from fairlead_kafka.broker.conversion import RecordsRefused, convert
@@ -314,7 +314,7 @@ def _append(
     transaction must be verified."""
     number, broker = data.index, produced.broker
     if refusal is not None:
-        return _error_row(number, refusal.code, str(refusal))
+        return _error_row(number, refusal.code, reason(refusal))
     partition = broker.partitions.find(topic, number)
     if isinstance(partition, int):
         if partition == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
@@ -441,7 +441,7 @@ def _comes_again(produced: _Produced, partition: Partition, header: BatchHeader)
 def _refused(row: _Row, error: BrokerError) -> _Row:
     """The row of a batch that was refused with `error`, with the records that were to blame, if
     they are known."""
-    row.error_code, row.error_message = error.code, str(error)
+    row.error_code, row.error_message = error.code, reason(error)
     if isinstance(error, RecordsRefused):
         row.record_errors = [
             ProduceResponse.BatchIndexAndErrorMessage(batch_index=one, batch_index_error_message=error.why)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import cut_short, reason
+from fairlead_kafka.base.errors import BrokerError, cut_short
+from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations
 from fairlead_kafka.broker.coordinator import Group, GroupState, Member
 from fairlead_kafka.broker.dispatch import serves

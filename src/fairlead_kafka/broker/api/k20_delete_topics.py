@@ -17,7 +17,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.errors import BrokerError, cut_short
 from fairlead_kafka.broker.api.common import NO_ID, one_each, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import DeleteTopics, TopicImage
@@ -79,7 +79,7 @@ def _refused(broker: Services, session: Requester, named: Iterable[Asked]) -> di
         if not seen or (
             topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)
         ):
-            text = f"{session.principal} has no right to DELETE on the topic"
+            text = cut_short(f"{session.principal} has no right to DELETE on the topic")
             rows[asked] = _Row(
                 name=known if seen else name,
                 topic_id=topic_id,

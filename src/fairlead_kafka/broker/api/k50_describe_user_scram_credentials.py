@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import cut_short
 from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
@@ -62,14 +63,12 @@ def describe_user_scram_credentials(
 
 
 def _row(user: str, infos: list[_Info] | None, twice: bool) -> _Result:
-    code, text = ErrorCode.NONE, None
+    if not twice and infos is not None:
+        return _Result(user=user, error_code=ErrorCode.NONE, error_message=None, credential_infos=infos)
+    code, text = ErrorCode.RESOURCE_NOT_FOUND, "Attempt to describe a user credential that does not exist"
     if twice:
         code = ErrorCode.DUPLICATE_RESOURCE
-        text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
-    elif infos is None:
-        code, text = (
-            ErrorCode.RESOURCE_NOT_FOUND,
-            f"Attempt to describe a user credential that does not exist: {user}",
-        )
-    described = [] if code or infos is None else infos
-    return _Result(user=user, error_code=code, error_message=text, credential_infos=described)
+        text = "Cannot describe SCRAM credentials for the same user twice in a single request"
+    return _Result(
+        user=user, error_code=code, error_message=cut_short(f"{text}: {user}"), credential_infos=[]
+    )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import cut_short
 from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
-from fairlead_kafka.broker.api.common import cut_short, name_error, reason
+from fairlead_kafka.broker.api.common import name_error, reason
 from fairlead_kafka.broker.api.rights import refusal
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition
