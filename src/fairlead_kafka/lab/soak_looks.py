@@ -53,10 +53,11 @@ class Looks:
 
     def look(self) -> None:
         """Add a row for each process, and one for the load."""
-        held = self._held()
         now_s = time.monotonic()
         seconds, minute = now_s - self._looked_s, round((now_s - self._begun_s) / MINUTE_S, 3)
         self._looked_s = now_s
+        work = list(self._work(seconds))  # first, as clients give back what is free when asked
+        held = self._held()
         before, self._cpu_s = (
             self._cpu_s,
             {integer_at(row, "id"): number_at(row, "cpu_s") for row in held.values() if row},
@@ -69,7 +70,7 @@ class Looks:
         for broker in self.cluster.brokers:
             held[_name(broker.node_id)]["disk_mb"] = folder_mb(self.folder / _name(broker.node_id))
         held[CONTROLLER]["disk_mb"] = round((self.folder / "metadata.log").stat().st_size / 2**20, 2)
-        for role, row in self._work(seconds):
+        for role, row in work:
             held.setdefault(role, {}).update(row)
         self.last = [
             {"table": "minutes", "minute": minute, "process": name, **row} for name, row in held.items()
@@ -87,7 +88,8 @@ class Looks:
 
     def _held(self) -> dict[str, Row]:
         """{id, cpu_s, descriptors, threads} and memory of each process by its name; {} of one that
-        has ended. Brokers and the controller give back what is free before each look."""
+        has ended. Brokers and the controller give back what is free before each look, clients
+        before their report."""
         held: dict[str, Row] = {}
         for look in range(FLOOR_LOOKS):
             if look:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.runtime.allocated_memory import MemoryUse, memory_use
     from fairlead_kafka.runtime.clock import thread_work_ns
     from fairlead_kafka.runtime.completion import Completion, wrap_async
-    from fairlead_kafka.runtime.freed_memory import LongRunning, keep_freed_memory
+    from fairlead_kafka.runtime.freed_memory import LongRunning, give_back_freed_memory, keep_freed_memory
     from fairlead_kafka.runtime.handle import Handle, Host
     from fairlead_kafka.runtime.host import SelectorHost
     from fairlead_kafka.runtime.rng import system_rng
@@ -55,6 +55,7 @@ __all__ = [
     "SelectorHost",
     "VirtualHost",
     "VirtualLink",
+    "give_back_freed_memory",
     "keep_freed_memory",
     "memory_use",
     "system_rng",
@@ -69,7 +70,7 @@ _HOMES = {
         "wrap_async",
     ),
     "fairlead_kafka.runtime.rng": ("system_rng",),
-    "fairlead_kafka.runtime.freed_memory": ("LongRunning", "keep_freed_memory"),
+    "fairlead_kafka.runtime.freed_memory": ("LongRunning", "give_back_freed_memory", "keep_freed_memory"),
     "fairlead_kafka.runtime.handle": (
         "Handle",
         "Host",

@@ -2,13 +2,16 @@
 JSON being an `Errand`.
 
 Each line on standard input is answered by a line of JSON on standard output: its work since the
-last one (`Ledger.report`), and the memory it has in use. When standard input ends the client
+last one (`Ledger.report`), and the memory it has in use. Before it answers it collects garbage and
+gives back what is free, so that what it holds is what it keeps: closed clients are garbage in
+cycles, and an allocator keeps the holes of the minute's peak. When standard input ends the client
 finishes its requests, makes its checks, and prints all results as a last line. The memory of a
 client is bounded, however long it runs.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
@@ -24,7 +27,7 @@ import pyarrow as pa
 from fairlead_kafka.base.json_types import JsonObject
 from fairlead_kafka.lab.process_usage import memory_row
 from fairlead_kafka.lab.soak_figures import Int64, Latencies, Tally
-from fairlead_kafka.runtime import memory_use
+from fairlead_kafka.runtime import give_back_freed_memory, memory_use
 
 AUDITOR = "auditor"
 """Role of the client that reads everything; it is at work before any other writes."""
@@ -176,7 +179,10 @@ def numbers_of(values: pa.Array) -> Int64:
 def _answer(ledger: Ledger, stopping: threading.Event) -> None:
     for _ in sys.stdin:
         ledger.ready.wait()
-        print(json.dumps({**ledger.report(), **memory_row(memory_use())}), flush=True)
+        report = ledger.report()
+        gc.collect()
+        give_back_freed_memory()
+        print(json.dumps({**report, **memory_row(memory_use())}), flush=True)
     stopping.set()
 
 
