@@ -11,6 +11,7 @@ joined. `coverage` says what was reached.
     records     record batches into the kernels and their reference implementations, which agree
     codecs      compressed blocks into `decompress`
     broker      requests of every API and version, sound and garbled, on several connections
+    rights      the same of a broker with an authorizer
     producer, transactions, consumer, group, admin
                 the clients, through their blocking faces in virtual time, against real
                 brokers behind a `liar`

@@ -1,5 +1,5 @@
 """Requests of every API and version, sound and garbled, on several connections of one broker, with
-time going on between them.
+time going on between them; with or without an authorizer.
 
 A finding: what comes out of the machine's step, an error logged with its trace (a handler, a timer
 or a callback raised what it should not), an answer that is not of its request's schema, and a
@@ -12,10 +12,13 @@ import contextlib
 import logging
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairlead_kafka.base.acls import AclBinding
+from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.principal import ANONYMOUS
 from fairlead_kafka.broker.dispatch import PRIVATE, REGISTRY
 from fairlead_kafka.core import events as ev
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
@@ -24,6 +27,7 @@ from tests.fuzz.broker_words import TOPICS, learn, too_long, words
 from tests.fuzz.messages import Words, garbled, make
 from tests.fuzz.tape import Tape
 from tests.support.broker_driver import Driver
+from tests.support.rights import binding
 
 REQUESTS_MAX = 60
 CONNECTIONS = 3
@@ -35,6 +39,25 @@ CONFIG = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "auto.create.topics.enable": False,
 }
+AUTHORIZER = {"authorizer.class.name": STANDARD_AUTHORIZER}
+RIGHTS = [
+    binding(right)._replace(principal=str(ANONYMOUS))
+    for right in (
+        "DESCRIBE TOPIC t",
+        "ALL TOPIC *",
+        "WRITE TOPIC t",
+        "READ TOPIC c",
+        "READ GROUP g",
+        "ALL GROUP *",
+        "ALL TRANSACTIONAL_ID *",
+        "DESCRIBE CLUSTER",
+        "CLUSTER_ACTION CLUSTER",
+        "ALL CLUSTER",
+        "DENY READ TOPIC t",
+        "DENY DESCRIBE GROUP g*",
+    )
+]
+"""Of which the requester is given up to two."""
 APIS = sorted(REGISTRY)
 THEMES: tuple[tuple[ApiKey, ...], ...] = (
     (),
@@ -181,9 +204,21 @@ class Peer:
 
 def run(tape: Tape) -> int:
     """A broker with two topics, and up to sixty requests to it."""
+    return _served(tape, CONFIG, ())
+
+
+def rights(tape: Tape) -> int:
+    """The same where an authorizer decides, and the requester has a right or two, or none."""
+    granted = [tape.pick(RIGHTS) for _ in range(tape.below(3))]
+    return _served(tape, CONFIG | AUTHORIZER, granted)
+
+
+def _served(tape: Tape, config: Mapping[str, Any], granted: Sequence[AclBinding]) -> int:
     with ErrorLog() as log:
-        driver = Driver(CONFIG)
+        driver = Driver(dict(config))
         controller = driver.controller
+        refused = [error for error in controller.create_acls(granted) if error] if granted else []
+        assert not refused, refused
         ids = [
             controller.create_topic(name, partitions=2, configs=configs).topic_id
             for name, configs in zip(TOPICS, ({}, COMPACTED), strict=True)

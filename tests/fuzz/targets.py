@@ -38,6 +38,7 @@ TARGETS: dict[str, Target] = {
     "security": Target(target_security.run),
     "logins": Target(target_logins.run, target_logins.prepare),
     "broker": Target(target_broker.run),
+    "rights": Target(target_broker.rights),
     "producer": Target(target_clients.producer),
     "transactions": Target(target_clients.transactions),
     "consumer": Target(target_clients.consumer),

@@ -32,6 +32,7 @@ FRESH_RUNS = {
     "security": 60,
     "logins": 60,
     "broker": 6,
+    "rights": 6,
 }
 FRESH_RUNS_ELSE = 4
 LOGIN_RUNS = 400

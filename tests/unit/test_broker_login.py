@@ -10,6 +10,7 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.base.principal import ANONYMOUS, Principal
 from fairlead_kafka.broker.login import session_lifetime_ms
 from fairlead_kafka.core import effects as fx
@@ -267,6 +268,18 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
         in answer.error_message
     )
     assert client.closed
+
+
+def test_a_refusal_fits_its_answer_however_long_a_name_is() -> None:
+    driver = driven(connections__max__reauth__ms=60_000)
+    client = driver.connect()
+    shake(client)
+    show(client, b"alice")
+    driver.advance(5_000)
+    shake(client)
+    answer = refused(driver, client, b"b" * STRING_MAX_BYTES)
+    assert answer.error_message.endswith("b ...")
+    assert driver.broker.guard.errors == 0
 
 
 def test_a_session_is_renewed_by_its_own_mechanism() -> None:
