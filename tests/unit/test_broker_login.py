@@ -255,12 +255,18 @@ def test_a_token_ends_a_session_sooner() -> None:
     assert show(client, b"soon").session_lifetime_ms == 5_000
 
 
-def test_nobody_becomes_somebody_else_by_renewing() -> None:
+def renewing() -> tuple[Driver, Client]:
+    """Alice's session, old enough to be renewed."""
     driver = driven(connections__max__reauth__ms=60_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
     driver.advance(5_000)
+    return driver, client
+
+
+def test_nobody_becomes_somebody_else_by_renewing() -> None:
+    driver, client = renewing()
     shake(client)
     answer = refused(driver, client, b"bob")
     assert (
@@ -271,11 +277,7 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
 
 
 def test_a_refusal_fits_its_answer_however_long_a_name_is() -> None:
-    driver = driven(connections__max__reauth__ms=60_000)
-    client = driver.connect()
-    shake(client)
-    show(client, b"alice")
-    driver.advance(5_000)
+    driver, client = renewing()
     shake(client)
     answer = refused(driver, client, b"b" * STRING_MAX_BYTES)
     assert answer.error_message.endswith("b ...")
@@ -283,11 +285,7 @@ def test_a_refusal_fits_its_answer_however_long_a_name_is() -> None:
 
 
 def test_a_session_is_renewed_by_its_own_mechanism() -> None:
-    driver = driven(connections__max__reauth__ms=60_000)
-    client = driver.connect()
-    shake(client)
-    show(client, b"alice")
-    driver.advance(5_000)
+    driver, client = renewing()
     assert shake(client, "SCRAM-SHA-256").error_code == 0
     assert "not supported for re-authentication" in refused(driver, client, b"alice").error_message
 
