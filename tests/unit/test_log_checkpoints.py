@@ -74,9 +74,10 @@ def test_after_a_stop_in_good_order_nothing_is_read_again() -> None:
 
 
 def test_what_a_checkpoint_gathered_is_not_kept_until_the_next_one() -> None:
-    rig = LogRig()
+    rig, data = LogRig(), records(b"x")
     for _each in range(2_000):
-        rig.append(records(b"x"))
+        rig.logs.append(rig.partition(), memoryview(data), scan(data)[0], 0, rig.wall_ms)
+    rig.run()
     tracemalloc.start()
     try:
         rig.logs.checkpoints.write_if_due()
