@@ -5,6 +5,10 @@ until it works again (Kafka's LogDirFailureChannel).
     failed ──the log is mended──▶ reporting ──the controller answers──▶ working
     reporting ──no answer, or the broker's epoch changed──▶ reporting again, a little later
 
+A failed write cuts the logs that it was for. A follower may have met this broker while what is
+lost was still to be written, so that its log goes on where ours has ended: all streams of followers
+begin again.
+
 Meanwhile the broker leads only partitions that no other replica in sync can, answers
 KAFKA_STORAGE_ERROR to their producers, and serves records written before.
 """
@@ -17,6 +21,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker.controller import ClusterView, DiskReported
 from fairlead_kafka.broker.log import Logs
+from fairlead_kafka.broker.replication import Replication
 from fairlead_kafka.broker.timers import DelayHost
 
 REPORT_AGAIN_MS = 500
@@ -30,6 +35,7 @@ class DiskWatchHost(DelayHost, Protocol):
     node_id: int
     controller: ClusterView
     logs: Logs
+    replication: Replication
 
 
 class DiskWatch:
@@ -38,6 +44,7 @@ class DiskWatch:
     def __init__(self, broker: DiskWatchHost) -> None:
         self._broker = broker
         self._reporting = False
+        self._failures = 0
 
     def __str__(self) -> str:
         return "telling the controller how the disk is"
@@ -50,6 +57,9 @@ class DiskWatch:
         """Report the state of the disk if the controller knows another one. Called in each step of
         a broker that takes part."""
         broker = self._broker
+        if self._failures != broker.logs.failures:
+            self._failures = broker.logs.failures
+            broker.replication.logs_cut()
         known = broker.controller.image.brokers.get(broker.node_id)
         works = broker.logs.error is None
         if self._reporting or known is None or not known.alive or known.disk_failed is not works:

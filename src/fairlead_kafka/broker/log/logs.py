@@ -107,6 +107,11 @@ class Logs:
         """The failure for which appends are refused at present, or None."""
         return self._writer.error
 
+    @property
+    def failures(self) -> int:
+        """How many writes and syncs have failed; each cut the logs that it was for."""
+        return self._writer.failures
+
     def hosted(self) -> list[Partition]:
         """Every partition that was written to or asked for."""
         return list(self._partitions)

@@ -92,7 +92,8 @@ class Writer:
         self._writing: _Group | None = None
         self._unsynced: deque[_Group] = deque()
         self._syncing = 0
-        self._failures = 0
+        self.failures = 0
+        """How many writes and syncs have failed; each cut the logs that it was for."""
         self._sync_timers: set[float] = set()
         """The values of `flush.ms` for which a timer runs: one each, so that none is late."""
         self._unsynced_since = False
@@ -244,7 +245,7 @@ class Writer:
     def _write_part(self, number: int) -> None:
         """Write part `number` of the group; a new file is begun only after the one before it was
         synced."""
-        group, failures = self._writing, self._failures
+        group, failures = self._writing, self.failures
         assert group is not None
         if number == len(group.parts):
             self._group_written(group)
@@ -252,7 +253,7 @@ class Writer:
         file, buffers, position = group.parts[number]
 
         def appended(value: int, error: OSError | None) -> None:
-            if failures != self._failures:
+            if failures != self.failures:
                 return  # a sync failed meanwhile, and the group is lost
             if error is None and value != position:
                 error = OSError(
@@ -265,7 +266,7 @@ class Writer:
                 self._write_part(number + 1)
 
         def begin(_value: object = None, error: OSError | None = None) -> None:
-            if failures != self._failures:
+            if failures != self.failures:
                 return
             if error is not None:
                 self._fail(error, ())
@@ -323,7 +324,7 @@ class Writer:
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
         self._noted_synced = _NOWHERE  # the note may be among what is lost
-        self._failures += 1
+        self.failures += 1
         failing, self.error = self.error is not None, error
         lost_bytes = sum(
             len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers

@@ -387,18 +387,21 @@ class Feed:
         for led in list(self._fresh):
             if locations and room_bytes <= 0:
                 break
-            del self._fresh[led]
             follower = self.met.get(led.key)
             if follower is None or led.followers.get(self.node_id) is not follower:
+                del self._fresh[led]
                 continue
             partition, index = led.partition, led.partition.index
             first, stop = index.first_reaching(follower.sent), index.below(partition.written_end)
             found = index.select(
                 first, stop, min(room_bytes, partition_max_bytes), at_least_one=not locations
             )
+            if first < stop and not found:
+                continue  # it does not fit any more: it keeps its place, and comes first next time
             whole = first + len(found) >= stop
+            del self._fresh[led]
             if not whole:
-                self._fresh[led] = None
+                self._fresh[led] = None  # behind those that wait
             if not found:
                 if follower.sent < partition.log_start:  # all that was still to come is deleted
                     del self.met[led.key]

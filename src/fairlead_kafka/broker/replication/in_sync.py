@@ -77,7 +77,7 @@ class InSyncReplicas:
             # The high watermark may stand still, with too few in sync: a replica that is not heard
             # of must not join for that.
             return
-        if may_join(follower.end, led.partition.high_watermark, led.epoch_start):
+        if may_join(follower.end, led.partition.high_watermark, led.former_end):
             self._propose(led, (*image.isr, node_id))
 
     def consider_leaving(self, led: Led, lag_max_ns: int) -> None:

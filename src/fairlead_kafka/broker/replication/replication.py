@@ -306,6 +306,15 @@ class Replication:
         if self._feeds.get(feed.node_id) is feed:
             self._end_feed(feed.node_id)
 
+    def logs_cut(self) -> None:
+        """Called when writes failed, and logs were cut where they began. What followers have beyond
+        that counts no more, and they begin their streams again."""
+        for led in self._led.values():
+            for follower in led.followers.values():
+                follower.end = min(follower.end, led.partition.log_end)
+        for node_id in list(self._feeds):
+            self._end_feed(node_id)
+
     # --- Following the controller
 
     def changed(self, change: Change) -> None:
