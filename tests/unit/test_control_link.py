@@ -19,6 +19,7 @@ from fairlead_kafka.broker.controller import (
     AlterTopicConfigs,
     Change,
     ConfigAlteration,
+    Controller,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
@@ -29,6 +30,7 @@ from fairlead_kafka.broker.controller import (
     TopicCreated,
     TopicDeleted,
 )
+from fairlead_kafka.broker.controller.controller import DECIDERS
 from fairlead_kafka.runtime import Completion
 from tests.support.remote_cluster import RemoteCluster
 
@@ -246,3 +248,20 @@ def test_an_answer_that_its_taker_fails_at_ends_nothing_but_its_own_affair(
     assert "ZeroDivisionError" in caplog.text
     assert broker.state is BrokerState.RUNNING
     assert cluster.decided(1, CreateTopics([NewTopic("other", 1)])).error is None
+
+
+def test_a_decision_that_raises_is_the_error_of_who_asked(
+    cluster: RemoteCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(controller: Controller, decision: DeleteTopics) -> None:
+        raise KeyError("a fault of the controller")
+
+    monkeypatch.setitem(DECIDERS, DeleteTopics, fail)
+    answer = cluster.decided(1, DeleteTopics(["events"]))
+    assert answer.error is not None
+    assert answer.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "DeleteTopics: KeyError" in str(answer.error)
+    cluster.decided(1, CreateTopics([NewTopic("events", 3)]))
+    cluster.host.advance(SESSION_MS)
+    assert [broker.node.node_id for broker in cluster.controller.image.alive()] == [0, 1, 2]
+    assert cluster.server.guard.errors == 1

@@ -3,16 +3,23 @@ what may not."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import ConfigType
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.controller import (
     OFFSETS_TOPIC,
+    AlterBrokerConfigs,
     AlterOperation,
+    AlterTopicConfigs,
     ConfigAlteration,
     ConfigSource,
     Controller,
+    Decision,
     DescribedConfig,
     changeable_configs,
     replacing,
@@ -219,3 +226,21 @@ def test_committed_offsets_cannot_be_made_to_fall_to_retention() -> None:
         OFFSETS_TOPIC, replacing(changeable_configs(topic), {"segment.bytes": "2000000"})
     )
     assert topic.configs == before | {"segment.bytes": "2000000"}
+
+
+LISTS = sorted(key.name for key in BROKER_CONFIGS.keys.values() if key.type is ConfigType.LIST)
+
+
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT], ids=["append", "subtract"])
+@pytest.mark.parametrize("key", LISTS)
+def test_a_list_of_any_scope_is_altered_or_refused(key: str, operation: AlterOperation) -> None:
+    controller = make_controller()
+    controller.create_topic("a")
+    alterations = [ConfigAlteration(key, operation, "x")]
+    decisions: list[Decision[None]] = [
+        AlterTopicConfigs("a", alterations, True),
+        *(AlterBrokerConfigs(name, alterations, True) for name in ("0", "")),
+    ]
+    for decision in decisions:
+        with suppress(BrokerError):
+            controller.decided(decision)

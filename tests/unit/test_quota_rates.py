@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import sys
+from math import inf
+
 import pytest
 
 from fairlead_kafka.base.config import INT_MAX
@@ -123,3 +126,10 @@ def test_a_lower_limit_takes_effect_on_what_was_saved() -> None:
     assert bucket.tokens(1, 0) == 10
     bucket.spend(-50, 1, 0)
     assert bucket.tokens(1, 0) == 10, "what is given back never passes the most"
+
+
+def test_a_quota_of_the_largest_number_there_is_is_none() -> None:
+    bucket = TokenBucket(11, 1_000)
+    bucket.spend(1_000, sys.float_info.max, 0)
+    assert bucket.throttle_ms(sys.float_info.max, 0) == 0
+    assert rounded_ms(-inf) == -INT_MAX

@@ -122,6 +122,6 @@ def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
 
 
 def rounded_ms(value: float) -> int:
-    """The nearest integer, halves upward as Java's `Math.round` has it, and at most the largest
-    int32."""
-    return floor(min(value, INT_MAX) + 0.5)
+    """The nearest integer within int32, halves upward as Java's `Math.round` has it. A limit near
+    the largest float makes sums of it infinite."""
+    return floor(max(-INT_MAX, min(value, INT_MAX)) + 0.5)

@@ -17,12 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.frames import Kind, frame
 from fairlead_kafka.broker.controller import BrokerStarted, Controller, Decision
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
@@ -65,6 +67,22 @@ class _Member:
     outgoing: list[Buffer] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The owner of a decision: if that raises, the broker or launcher that asked for it is told."""
+
+    decision: Decision[object]
+    done: Callable[[object, BrokerError | None], None]
+
+    def __str__(self) -> str:
+        return f"the decision {type(self.decision).__name__}"
+
+    def failed(self, error: Exception) -> None:
+        """Answer that the controller failed in it."""
+        context = f"the controller failed in {self}: {type(error).__name__}, see its log"
+        self.done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
+
+
 class ControllerServer:
     """Serves one controller to the brokers that know the `token`, once it is opened, and to the
     launcher."""
@@ -78,6 +96,9 @@ class ControllerServer:
         self._members: dict[int, _Member] = {}
         self._opening: OpenController | None = None
         self._now_ns = 0
+        self.guard = Guard("the controller")
+        """A decision that raises is its asker's error; its `errors` are counted. What raises in the
+        controller's state ends the controller."""
         self._unfollow = controller.follow(self._decided)
         self.wake: Callable[[], None] = lambda: None
         """Set by the launcher: has the host step this machine soon."""
@@ -90,7 +111,7 @@ class ControllerServer:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Serve the events that arrived, and drop members that have been silent for too long."""
-        self._now_ns = now_ns
+        self._now_ns = self.guard.now_ns = now_ns
         self._controller.tick(now_ns)
         for _ in range(len(self._inbox)):
             self._take(self._inbox[0])
@@ -155,7 +176,10 @@ class ControllerServer:
         def done(result: object, error: BrokerError | None) -> None:
             self._outbox.append(Resolve(operation.completion, result, error))
 
-        self._controller.decide(operation.decision, done)
+        self._make(operation.decision, done)
+
+    def _make(self, decision: Decision[object], done: Callable[[object, BrokerError | None], None]) -> None:
+        self.guard.call(_Asking(decision, done), self._controller.decide, decision, done)
 
     # --- Members
 
@@ -211,7 +235,7 @@ class ControllerServer:
                 member.outgoing += frame(Kind.ANSWER, plain.dump([number, result, error], self._controller))
                 self.wake()
 
-        self._controller.decide(decision, done)
+        self._make(decision, done)
 
     def _decided(self, line: bytes) -> None:
         """Send the line of a decision to all members that have joined."""

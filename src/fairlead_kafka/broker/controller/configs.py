@@ -327,16 +327,19 @@ def alter(
                 ErrorCode.INVALID_REQUEST,
                 f"{alteration.key}: a value is needed to {alteration.operation.name.lower()}",
             )
-        altered[alteration.key] = _altered_value(altered, inherited, alteration)
+        altered[alteration.key] = _altered_value(scope, altered, inherited, alteration)
     _check_dynamic(scope, keys)
     _check(scope, altered)
     return altered
 
 
-def _altered_value(altered: Mapping[str, str], inherited: Settings, alteration: ConfigAlteration) -> str:
+def _altered_value(
+    scope: str, altered: Mapping[str, str], inherited: Settings, alteration: ConfigAlteration
+) -> str:
     assert alteration.value is not None
     if alteration.operation is AlterOperation.SET:
         return alteration.value
+    _check_known(scope, alteration.key)
     key = BROKER_CONFIGS.keys.get(alteration.key)
     if key is None or key.type is not ConfigType.LIST:
         raise BrokerError(
@@ -344,9 +347,8 @@ def _altered_value(altered: Mapping[str, str], inherited: Settings, alteration: 
             f"{alteration.key}: is not a list, so nothing can be added to it or taken from it",
         )
     text = altered.get(alteration.key)
-    listed = inherited[alteration.key]
-    assert isinstance(listed, tuple)
-    items = list(listed) if text is None else text.split(",")
+    listed = inherited[alteration.key]  # None: a list that has no default, such as `listeners`
+    items = text.split(",") if text is not None else list(listed) if isinstance(listed, tuple) else []
     named = alteration.value.split(",")
     if alteration.operation is AlterOperation.APPEND:
         return ",".join(items + [item for item in named if item not in items])
