@@ -153,3 +153,13 @@ def test_what_older_tools_and_plans_pass_on_is_taken() -> None:
 
 def test_no_cleanup_at_all_is_a_policy() -> None:
     assert BROKER_CONFIGS.parse("topic", {"cleanup.policy": ""})["cleanup.policy"] == ()
+
+
+@pytest.mark.parametrize("digits", [12, 13, 320])
+def test_a_share_group_begins_no_longer_ago_than_a_number_of_milliseconds_says(digits: int) -> None:
+    given = {"share.auto.offset.reset": f"by_duration:P{'9' * digits}D"}
+    if digits <= 12:
+        assert BROKER_CONFIGS.parse("group", given)
+        return
+    with pytest.raises(ConfigError, match="must be earliest, latest, or by_duration"):
+        BROKER_CONFIGS.parse("group", given)

@@ -51,6 +51,23 @@ def test_a_partition_is_given_up_before_it_is_given_away() -> None:
     assert group_of(rig).state is ConsumerGroupState.STABLE
 
 
+def test_a_group_that_cannot_become_a_classic_one_loses_its_silent_member_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> bool:
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member's metadata cannot be read")
+
+    rig = GroupRig()
+    first, second = pair(rig)
+    monkeypatch.setattr(rig.coordinator.consumer, "downgrades", refuse)
+    for _ in range(10):
+        rig.broker.advance(5_000)
+        first.beat()
+        first.reconcile()
+    assert shares(first) == [4]
+    assert second.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_an_answer_that_was_lost_is_given_again_and_other_epochs_are_fenced() -> None:
     rig = GroupRig()
     first, _ = pair(rig)

@@ -10,7 +10,11 @@ from fairlead_kafka.base.config_kept import kept
 
 _T = ConfigType
 _GROUP = ("group",)
-_DURATION = re.compile(r"by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
+_DURATION = re.compile(
+    r"by_duration:P(?!$)(\d{1,12}D)?(T(?=\d)(\d{1,12}H)?(\d{1,12}M)?(\d{1,12}(\.\d{1,9})?S)?)?",
+    re.IGNORECASE,
+)
+"""A duration with numbers of at most twelve digits, so that its milliseconds are a number, too."""
 
 
 def _offset_reset(value: object) -> str | None:

@@ -336,8 +336,11 @@ class ConsumerGroups:
             self.forget(group_id, member_id)
             return
         _logger.info("group %s: member %s %s, and is fenced", group_id, member_id, why)
-        if self._home.downgrades(group, [member]):
-            return
+        try:
+            if self._home.downgrades(group, [member]):
+                return
+        except BrokerError as error:  # it stays a group of both protocols
+            _logger.warning("group %s: cannot become a classic one: %s", group_id, error)
         if self._write_by_itself(group_id, fence(group, [member], self._home.view(group_id))):
             self.forget(group_id, member_id)
         else:
