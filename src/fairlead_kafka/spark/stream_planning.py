@@ -50,6 +50,9 @@ class StreamPlanner:
         self._first_end: OffsetsByPartition | None = None
         """End of the empty micro-batch with which a query begins whose beginning depends on the
         time."""
+        self._begun = False
+        """Whether a micro-batch has begun at an offset: no offsets at all are no beginning then,
+        but topics that are gone."""
         self._target: Seen | None = None
         """Trigger.AvailableNow: how far to read, whatever comes later."""
         self._until_target = False
@@ -77,6 +80,7 @@ class StreamPlanner:
         `everything`: whatever the limits. Raises DataLoss if records that were to be read next are
         gone, unless `failOnDataLoss` is false.
         """
+        self._begun |= bool(start)
         if self._at_the_beginning(start):
             self._first_end = self._survey.attempt(self._starts)
             self.seen = self._target or self._survey.attempt(self._look)
@@ -93,6 +97,7 @@ class StreamPlanner:
 
     def ranges(self, start: OffsetsByPartition, end: OffsetsByPartition) -> list[OffsetRange]:
         """Ranges of offsets that the micro-batch from `start` to `end` reads."""
+        self._begun |= bool(start)
         if start == end:
             return []
         if self._at_the_beginning(start):
@@ -136,7 +141,8 @@ class StreamPlanner:
     def _at_the_beginning(self, start: OffsetsByPartition) -> bool:
         """True if the empty `start` stands for a beginning that is to be looked up, not for a query
         that has found no partitions so far."""
-        return not start and self._initial == {} and self._options.starts_at_latest and self._first_end != {}
+        begins_later = self._initial == {} and self._options.starts_at_latest and self._first_end != {}
+        return begins_later and not start and not self._begun
 
     def _look(self) -> Seen:
         found = self._survey.find()

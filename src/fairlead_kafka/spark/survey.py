@@ -17,6 +17,7 @@ from fairlead_kafka.base.errors import (
     ConnectionFailed,
     ItemsFailed,
     NoBrokerReached,
+    OffsetOutOfRange,
     TimedOut,
 )
 from fairlead_kafka.base.guarded_log import GuardedLogger
@@ -116,10 +117,28 @@ class Survey:
 
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
         """The first record batch that reaches to `offset` or beyond, if it begins before `end`;
-        little more than that batch is fetched. None if there is no such batch."""
+        little more than that batch is fetched. None if there is no such batch.
+
+        Where the log begins later by now, it is the log's first batch: whether records may be gone
+        is for the read to say.
+        """
+        begin = offset
+        while begin < end:
+            try:
+                return self._first_batch(partition, offset, begin, end)
+            except OffsetOutOfRange as error:
+                earliest = self.earliest([partition])[partition]
+                if earliest <= error.offset:
+                    return None  # the log ends before
+                begin = earliest
+        return None
+
+    def _first_batch(self, partition: TopicPartition, offset: int, begin: int, end: int) -> Sample | None:
+        """The first record batch that reaches to `begin` or beyond, as what a look at `offset`
+        found."""
         if self._looker is None:
             self._looker = Consumer({**with_shipped_files(self._options.client), **ONE_BATCH})
-        for table in self._looker.read_batches(partition, offset, end, self._options.poll_timeout_ms / 1000):
+        for table in self._looker.read_batches(partition, begin, end, self._options.poll_timeout_ms / 1000):
             if not table.num_rows:
                 continue
             first, last, size_bytes = (

@@ -9,7 +9,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.spark.reading import DataLoss
-from tests.unit.spark_stream.driving import advance, rows
+from tests.unit.spark_stream.driving import Offsets, advance, rows
 
 
 def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(
@@ -168,3 +168,45 @@ def test_a_stretch_without_records_is_passed_over(
         reader = stream(subscribe=topic, **options)
         assert rows(reader, {topic: {"0": 1, "1": 0}}, {topic: {"0": 2, "1": 0}}) == []
         assert rows(reader, {topic: {"0": 0, "1": 0}}, {topic: {"0": 4, "1": 0}}) == [(0, 0), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"maxBytesPerTrigger": "1m"},
+        {"maxBytesPerPartition": "10k"},
+        {"balanceBy": "bytes"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_query_that_weighs_bytes_goes_on_over_what_retention_took(
+    stream: Any, send: Any, admin: Any, topic: str, options: dict[str, str]
+) -> None:
+    send(topic, 10)
+    start: Offsets = {topic: {"0": 2, "1": 0}}  # as a stopped query's checkpoint has it
+    admin.delete_records({fairlead_kafka.TopicPartition(topic, 0): 4})
+    reader = stream(subscribe=topic, startingOffsets="earliest", failOnDataLoss="false", **options)
+    end = advance(reader, start)
+    assert rows(reader, start, end) == [(0, offset) for offset in range(4, 10)]
+    strict = stream(subscribe=topic, startingOffsets="earliest", **options)
+    with pytest.raises(DataLoss, match=f"{topic}-0: offsets 2 to 3 are gone"):
+        rows(strict, start, advance(strict, start))
+
+
+def test_a_query_that_began_at_the_latest_offsets_reads_a_topic_made_again_from_its_first_record(
+    stream: Any, send: Any, admin: Any, topic: str
+) -> None:
+    reader = stream(subscribe=topic, failOnDataLoss="false")
+    first = advance(reader, reader.initialOffset())
+    assert rows(reader, {}, first) == []
+    send(topic, 3)
+    second = advance(reader, first)
+    assert len(rows(reader, first, second)) == 3
+    admin.delete_topics([topic])
+    gone = advance(reader, second)
+    assert gone == {}
+    assert advance(reader, gone) == {}, "while there is no topic, it waits"
+    admin.create_topics([fairlead_kafka.NewTopic(topic, partitions=1)])
+    send(topic, 5)
+    again = advance(reader, gone)
+    assert len(rows(reader, gone, again)) == 5
