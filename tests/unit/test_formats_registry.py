@@ -216,3 +216,14 @@ def test_confluent_s_client_finds_in_the_tests_registry_what_it_expects(running:
         client.set_compatibility("a", "NONE")
         assert client.get_compatibility("a") == "NONE"
         assert client.register_schema("a", Schema(json.dumps(NEXT), "AVRO")) == 2
+
+
+def test_a_password_in_the_url_is_not_told() -> None:
+    with (
+        SchemaRegistry({"url": "http://user:s3cr3t@127.0.0.1:1/registry", **FAST}) as registry,
+        pytest.raises(
+            RegistryFailed, match=r"the Schema Registry at http://127\.0\.0\.1:1/registry "
+        ) as failed,
+    ):
+        registry.latest("a")
+    assert "s3cr3t" not in str(failed.value)

@@ -8,6 +8,7 @@ references to secrets (`${env:NAME}`, `security.references`).
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,11 @@ REFERENCES_MAX = 1000
 REFERENCES_DEEP_MAX = 100
 """Bound on the length of a chain of references. A registry that answers without end would be asked
 without end."""
+
+
+def _without_password(text: str) -> str:
+    """The text without the name and password of a URL in it, for messages."""
+    return re.sub(r"//.*@", "//", text)
 
 
 class RegistryFailed(FairleadError):
@@ -108,7 +114,7 @@ class SchemaRegistry:
             self.url = "the Schema Registry"
             self._client = config
             return
-        self.url = str(config.get("url", ""))
+        self.url = _without_password(str(config.get("url", "")))
         try:
             given: dict[str, object] = {
                 name: resolve(value, f"schema registry {name}") if isinstance(value, str) else value
@@ -292,7 +298,8 @@ class SchemaRegistry:
             # The client lets its HTTP library's errors through, whichever that library is.
             raise RegistryFailed(
                 f"the Schema Registry at {self.url} gave no answer about {what} ({type(error).__name__}: "
-                f"{error}); check that it runs and is reachable from here, and in Spark from executors"
+                f"{_without_password(str(error))}); check that it runs and is reachable from here, and in "
+                "Spark from executors"
             ) from error
 
 
