@@ -43,6 +43,8 @@ def await_user(coroutine: Awaitable[T]) -> Completion[T]:
             completion.set_result(await coroutine)
         except Exception as error:
             completion.set_error(error)
+        except asyncio.CancelledError:  # of a task that it awaited: no error that poll could raise
+            completion.set_error(UsageError("a coroutine of a listener ended in CancelledError: catch it"))
 
     task = asyncio.ensure_future(run())
     _running.add(task)

@@ -118,8 +118,8 @@ class ConsumerCalls:
             failure = error
         self._asking.closed = True
         completion: Completion[None] = Completion()
-        self.host.submit(Shut(completion))
-        with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+        with suppress(UsageError):  # its machine has crashed, or Ctrl-C ended the last close
+            self.host.submit(Shut(completion))
             yield from wait_until(completion, CLOSE_S)
         self.fetched.clear()
         if failure is not None:

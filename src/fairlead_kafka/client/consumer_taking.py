@@ -66,11 +66,17 @@ class OnePoll:
     def __enter__(self) -> None:
         if not self._polling.acquire(blocking=False):
             raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
-        self._began_ns = self._polls.poll_began()
+        try:
+            self._began_ns = self._polls.poll_began()
+        except BaseException:  # Ctrl-C: no later poll would get the lock
+            self._polling.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self._polls.poll_ended(self._began_ns)
-        self._polling.release()
+        try:
+            self._polls.poll_ended(self._began_ns)
+        finally:
+            self._polling.release()
 
 
 class Taking:
