@@ -28,6 +28,16 @@ def pair(rig: GroupRig) -> tuple[KipMember, KipMember]:
     return first, second
 
 
+def check_the_silent_one_is_fenced(rig: GroupRig, first: KipMember, second: KipMember) -> None:
+    """Fails unless `first`, which goes on for 50 s, has all partitions, and `second` is fenced."""
+    for _ in range(10):
+        rig.broker.advance(5_000)
+        first.beat()
+        first.reconcile()
+    assert shares(first) == [4]
+    assert second.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_partition_is_given_up_before_it_is_given_away() -> None:
     rig = GroupRig()
     first, second = KipMember(rig, "first"), KipMember(rig, "second")
@@ -60,12 +70,7 @@ def test_a_group_that_cannot_become_a_classic_one_loses_its_silent_member_all_th
     rig = GroupRig()
     first, second = pair(rig)
     monkeypatch.setattr(rig.coordinator.consumer, "downgrades", refuse)
-    for _ in range(10):
-        rig.broker.advance(5_000)
-        first.beat()
-        first.reconcile()
-    assert shares(first) == [4]
-    assert second.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    check_the_silent_one_is_fenced(rig, first, second)
 
 
 def test_an_answer_that_was_lost_is_given_again_and_other_epochs_are_fenced() -> None:
@@ -81,12 +86,7 @@ def test_an_answer_that_was_lost_is_given_again_and_other_epochs_are_fenced() ->
 def test_a_member_that_falls_silent_is_fenced_and_the_others_have_all() -> None:
     rig = GroupRig()
     first, second = pair(rig)
-    for _ in range(10):
-        rig.broker.advance(5_000)
-        first.beat()
-        first.reconcile()
-    assert shares(first) == [4]
-    assert second.beat() == ErrorCode.UNKNOWN_MEMBER_ID
+    check_the_silent_one_is_fenced(rig, first, second)
     assert not list(rig.coordinator.consumer.members.watched(GROUP))[1:]
 
 

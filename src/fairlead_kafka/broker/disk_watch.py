@@ -54,8 +54,8 @@ class DiskWatch:
         self._reporting = False
 
     def look(self) -> None:
-        """Report the state of the disk if the controller knows another one. Called in each step of
-        a broker that takes part."""
+        """Report the state of the disk if the controller knows another one; after a failed write,
+        begin followers' streams again. Called in each step of a broker that takes part."""
         broker = self._broker
         if self._failures != broker.logs.failures:
             self._failures = broker.logs.failures

@@ -11,6 +11,7 @@ owner:
     shard of groups or transactions   it is read again from its log
     stream of replicas, link          it is opened again
     task                              it runs again at its next time
+    decision of the controller        its asker is told UNKNOWN_SERVER_ERROR (`control.server`)
 
 Every such exception is logged with its traceback, once a minute for each place in the code, and
 counted in `errors`. SHARED names the parts that the whole broker depends on. After an exception

@@ -123,5 +123,5 @@ def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
 
 def rounded_ms(value: float) -> int:
     """The nearest integer within int32, halves upward as Java's `Math.round` has it. A limit near
-    the largest float makes sums of it infinite."""
+    the largest float makes multiples of it infinite."""
     return floor(max(-INT_MAX, min(value, INT_MAX)) + 0.5)
