@@ -129,6 +129,9 @@ class MemoryBroker:
         else:
             self.held.append(lambda: done(ErrorCode.NONE, base_offset))
 
+    def when_log_replicated(self, topic: str, partition: int, done: Callable[[int], None]) -> None:
+        done(ErrorCode.NONE)
+
     def read_internal(
         self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]
     ) -> None:

@@ -27,24 +27,24 @@ def cluster_of_one(config: dict[str, Any]) -> VirtualCluster:
     return cluster
 
 
-def committing(cluster: VirtualCluster, offset: int) -> Asked:
+def committing(cluster: VirtualCluster, offset: int, node_id: int = 0) -> Asked:
     """An OffsetCommit under way."""
     topics = [Message(name=TOPIC, partitions=[Message(partition_index=0, committed_offset=offset)])]
     return cluster.send(
-        0, ApiKey.OFFSET_COMMIT, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics
+        node_id, ApiKey.OFFSET_COMMIT, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics
     )
 
 
-def commit(cluster: VirtualCluster, offset: int) -> None:
-    asked = committing(cluster, offset)
+def commit(cluster: VirtualCluster, offset: int, node_id: int = 0) -> None:
+    asked = committing(cluster, offset, node_id)
     cluster.host.run_until(lambda: asked.answer is not None)
     assert asked.answer is not None
     assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
-def committed(cluster: VirtualCluster) -> int:
+def committed(cluster: VirtualCluster, node_id: int = 0) -> int:
     topics = [Message(name=TOPIC, partition_indexes=[0])]
-    answer = cluster.ask(0, ApiKey.OFFSET_FETCH, 7, group_id=GROUP, topics=topics)
+    answer = cluster.ask(node_id, ApiKey.OFFSET_FETCH, 7, group_id=GROUP, topics=topics)
     return int(answer.topics[0].partitions[0].committed_offset)
 
 
@@ -131,4 +131,35 @@ def test_a_shard_whose_work_raised_is_read_anew_and_its_groups_go_on(
     assert again.groups["a"].offsets == shard.groups["a"].offsets
     assert commits(tour, "a")
     broker.check()
+    cluster.close()
+
+
+def test_a_commit_that_is_replicated_after_its_shard_was_read_again_is_in_the_new_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("CRITICAL")
+    cluster = VirtualCluster(2, ONE_PARTITION | {"replica.lag.time.max.ms": 2_000})
+    cluster.topic(TOPIC, 1)
+    cluster.controller.create_offsets_topic()
+    cluster.host.advance(100)
+    image = cluster.controller.image.partition(OFFSETS_TOPIC, 0)
+    assert image is not None
+    assert len(image.isr) == 2
+    leader = image.leader
+    commit(cluster, 1, leader)
+    cluster.host.link(cluster.handles[0], cluster.handles[1]).cut()
+    asked = committing(cluster, 2, leader)
+    cluster.host.advance(100)
+    broker = cluster.brokers[leader]
+    shard = next(iter(broker.coordinator.shards))
+    broker.call_later(0, lambda: 1 // 0, broker.coordinator.shards.owner(shard))
+    broker.wake()
+    cluster.host.advance(1_500)
+    assert not broker.coordinator.shards.holds(shard)
+    assert asked.answer is None, "a replica in sync does not have it yet"
+    cluster.host.run_until(lambda: asked.answer is not None, 20_000)
+    assert asked.answer is not None
+    assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    cluster.host.run_until(lambda: bool(broker.coordinator.shards.loaded()), 5_000)
+    assert committed(cluster, leader) == 2
     cluster.close()

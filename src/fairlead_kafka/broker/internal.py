@@ -193,6 +193,20 @@ def append_marker(
     _when_replicated(broker, led, replicated)
 
 
+def when_log_replicated(broker: InternalHost, topic: str, number: int, done: Callable[[int], None]) -> None:
+    """Call done(0) once all that is in the log of a partition led here is replicated, or done(error
+    code); once.
+
+    The high watermark may lie below what a former leader acknowledged, and below what this one
+    appended and will acknowledge: who reads before it has passed both misses it.
+    """
+    partition = broker.log_of(topic, number)
+    if isinstance(partition, int):
+        done(partition)
+    else:
+        _when_replicated(broker, broker.replication.leading(partition), done)
+
+
 def read_internal(
     broker: InternalHost,
     topic: str,
@@ -202,34 +216,11 @@ def read_internal(
     max_bytes: int,
 ) -> None:
     """Read whole batches from `offset` on: done(error_code, batches, next_offset). No batches: the
-    end, which is the high watermark, was reached. After an election that may lie below records that
-    the former leader had acknowledged: reading waits until it has reached the offset at which this
-    leader began."""
+    end, which is the high watermark, was reached; see `when_log_replicated`."""
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
         done(partition, (), offset)
         return
-    led = broker.replication.leading(partition)
-    if led.end_known:
-        _read(broker, partition, offset, done, max_bytes)
-        return
-
-    def known(error: int) -> None:
-        if error and error != ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-            done(error, (), offset)
-        else:
-            _read(broker, partition, offset, done, max_bytes)
-
-    led.when_replicated(led.former_end, broker.guard.bind(known))
-
-
-def _read(
-    broker: InternalHost,
-    partition: Partition,
-    offset: int,
-    done: Callable[[int, Sequence[Buffer], int], None],
-    max_bytes: int,
-) -> None:
     start = max(offset, partition.log_start)
     locations = partition.select(start, partition.high_watermark, max_bytes, at_least_one=True)
     index = partition.index

@@ -30,7 +30,13 @@ from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.fetch_sessions import FetchSessions
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.guard import Guard, Owner, PartitionOwner, SharedDamage
-from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
+from fairlead_kafka.broker.internal import (
+    NO_PRODUCER,
+    ProducerIdentity,
+    append_internal,
+    read_internal,
+    when_log_replicated,
+)
 from fairlead_kafka.broker.lifecycle import BrokerState, Life
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.listeners import Listener, listeners_of
@@ -286,6 +292,11 @@ class Broker:
         """Append records to a partition led here; done(error_code, base_offset) once they are
         replicated (error 0) or refused."""
         append_internal(self, topic, partition, columns, done, producer)
+
+    def when_log_replicated(self, topic: str, partition: int, done: Callable[[int], None]) -> None:
+        """Call done(0) once all that is in the log of a partition led here is replicated, or
+        done(error code); once."""
+        when_log_replicated(self, topic, partition, done)
 
     def read_internal(
         self,

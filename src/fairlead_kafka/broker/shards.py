@@ -6,6 +6,8 @@ broker becomes its leader, and dropped when it is leader no more.
 
 A shard belongs to one topic id and leader epoch. A broker that loses a partition and gets it back
 may learn of both at once, and records that others wrote in between are only in the log.
+Reading begins once all that was in the log is replicated, for that is what will count: records of a
+leader before this one, and of a shard before this one.
 
 The contents of shards are defined by their owners: the group coordinator keeps offsets in them, the
 transaction coordinator transactions.
@@ -71,6 +73,10 @@ class ShardHost(Protocol):
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
         """Run `function` again and again, `wait_ms()` milliseconds after its last end."""
+
+    def when_log_replicated(self, topic: str, partition: int, done: Callable[[int], None]) -> None:
+        """Call done(0) once all that is in the partition's log is replicated, or done(error
+        code)."""
 
     def read_internal(
         self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]
@@ -220,29 +226,42 @@ class Shards(Generic[AnyShard]):
             if fresh:
                 shard.loaded = True
             else:
-                self._host.guard.call(self.owner(shard), self._load, shard, 0)
+                self._host.guard.call(self.owner(shard), self._load, shard)
 
-    def _load(self, shard: AnyShard, offset: int) -> None:
+    def _load(self, shard: AnyShard) -> None:
+        """Read a shard's log, also the records that a shard before it wrote in the same leader
+        epoch: they are answered once they are replicated, to the shard that is in use no more."""
+
+        def replicated(error: int) -> None:
+            if error:
+                self._load_later(shard)
+            elif self.holds(shard):
+                self._read(shard, 0)
+
+        self._host.when_log_replicated(self.topic, shard.partition, replicated)
+
+    def _read(self, shard: AnyShard, offset: int) -> None:
         def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
             if not self.holds(shard):
                 return
             if error:
-                self._host.call_at(
-                    self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard)
-                )
+                self._load_later(shard)
             elif batches:
                 self._keeper.replay(shard, b"".join(batches), offset)
-                self._load(shard, next_offset)
+                self._read(shard, next_offset)
             else:
                 shard.loaded = True
                 self._keeper.shard_loaded(shard)
 
         self._host.read_internal(self.topic, shard.partition, offset, read)
 
-    def _load_again(self, shard: AnyShard) -> None:
-        if self.holds(shard):
-            fresh = self._led[shard.partition] = self._keeper.new_shard(shard.partition)
-            self._host.guard.call(self.owner(fresh), self._load, fresh, 0)
+    def _load_later(self, shard: AnyShard) -> None:
+        def again() -> None:
+            if self.holds(shard):
+                fresh = self._led[shard.partition] = self._keeper.new_shard(shard.partition)
+                self._host.guard.call(self.owner(fresh), self._load, fresh)
+
+        self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), again)
 
     def _drop(self, partition: int) -> None:
         shard = self._led.pop(partition, None)
