@@ -92,6 +92,9 @@ class VirtualDisk:
         self._replaced_files: dict[str, tuple[bytearray | None, int]] = {}
         """Replacements under way: what was there before (None: nothing) and how much of it is
         durable."""
+        self._held_syncs: dict[Handle, list[tuple[FileDone, str, int]]] = {}
+        """Machine → its syncs that wait for `release_syncs`: answer, path, and bytes that the file
+        had."""
         self._later = later
         self._deliver = deliver
 
@@ -114,9 +117,7 @@ class VirtualDisk:
                 self._tear(effect)
             done = FileDone(effect.token, None, error)
         if isinstance(effect, FileSync):
-            self._later(
-                self.sync_ms, self._synced, handle, done, effect.path, len(self.files.get(effect.path, b""))
-            )
+            self._begin_sync(handle, done, effect.path, len(self.files.get(effect.path, b"")))
         elif isinstance(effect, FileReplace):
             self._later(self.sync_ms, self._replaced, handle, done, effect)
         else:
@@ -175,6 +176,25 @@ class VirtualDisk:
             content = self._unlinked.pop(path)
             if path not in self.files and not kept(1):
                 self.files[path], self._durable_bytes[path] = content, len(content)
+
+    def hold_syncs(self, handle: Handle) -> None:
+        """Let the syncs of one machine take until `release_syncs`; all else goes on, as while a
+        disk's queue is long."""
+        self._held_syncs.setdefault(handle, [])
+
+    def release_syncs(self, handle: Handle, code: int | None = None) -> None:
+        """Finish the syncs of a machine that are held; `code`: an errno that they fail with."""
+        for done, path, size_bytes in self._held_syncs.pop(handle, ()):
+            if code is not None:
+                done = FileDone(done.token, None, OSError(code, os.strerror(code), path))
+            self._later(0.0, self._synced, handle, done, path, size_bytes)
+
+    def _begin_sync(self, handle: Handle, done: FileDone, path: str, size_bytes: int) -> None:
+        held = self._held_syncs.get(handle)
+        if held is None:
+            self._later(self.sync_ms, self._synced, handle, done, path, size_bytes)
+        else:
+            held.append((done, path, size_bytes))
 
     def _synced(self, handle: Handle, done: FileDone, path: str, size_bytes: int) -> None:
         if done.error is None and not handle.ended:

@@ -5,7 +5,7 @@ each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from errno import ENOSPC
+from errno import EIO, ENOSPC
 
 from fairlead_kafka.broker.controller import AlterReassignments, ElectLeaders, Reassignment
 from fairlead_kafka.runtime import Handle
@@ -48,6 +48,8 @@ TOGETHER = (
 """Kinds of faults for a cluster of several brokers."""
 DISTANT = (*TOGETHER, "cut off", "cut off")
 """Kinds of faults for several brokers whose controller is in another process."""
+AMONG_THEM = ("held syncs", "held syncs", "read again")
+"""Kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
 SYNC_MS = 3.0
 APPEND_MS = 0.05
 """Milliseconds that an append takes on a healthy disk."""
@@ -85,6 +87,7 @@ class ClusterFaults(Faults):
                 self._cluster.link(one.node_id, other.node_id).conditions = self._calm
             one.lose_power_after(0)
             self._host.disk.faults.heal(one.folder)
+            self._host.disk.release_syncs(one.handle)
             one.slow()
             one.set_clock(0)
             one.start()
@@ -215,6 +218,17 @@ class ClusterFaults(Faults):
         faults, folder = self._host.disk.faults, self._broker(fault).folder
         faults.fail(folder, ENOSPC)
         return lambda: faults.heal(folder)
+
+    def _held_syncs(self, fault: Fault) -> End:
+        """Let one broker's syncs wait until the fault ends, and at times fail then: what others
+        were told meanwhile of the end of its log was not kept."""
+        disk, handle = self._host.disk, self._broker(fault).handle
+        disk.hold_syncs(handle)
+        return lambda: disk.release_syncs(handle, EIO if fault.what["lost"] else None)
+
+    def _read_again(self, fault: Fault) -> None:
+        """Have a broker's coordinators read their logs again, as when their work raised."""
+        self._broker(fault).read_again()
 
     def _disk_heals(self) -> None:
         self._host.disk.sync_ms, self._host.disk.append_ms = SYNC_MS, APPEND_MS

@@ -19,7 +19,12 @@ EARLY_MS = 60.0
 KINDS_MAX = 5
 """Kinds of faults in one world: few, so that each comes often enough to overlap with itself."""
 
-MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids")
+AMONG_SHARE, AMONG_MAX, AMONG_SALT = 0.3, 4, 0x5CB5
+"""Share of the seeds with faults of `among_them`, how many they have at most, and what makes their
+generator. The salt leaves out the seeds that tests name: these go on telling what they were chosen
+for."""
+
+MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids", "read again")
 """Kinds that have no end, or end by themselves."""
 
 
@@ -198,6 +203,12 @@ class Drawing:
     def _full(self) -> Details:
         return {"broker": self._broker()}
 
+    def _held_syncs(self) -> Details:
+        return {"broker": self._broker(), "lost": self._rng.random() < 0.6}
+
+    def _read_again(self) -> Details:
+        return {"broker": self._broker()}
+
     def _hiccup(self) -> Details:
         return {
             "broker": self._broker(),
@@ -295,6 +306,15 @@ class Drawing:
         rng = self._rng
         append_ms = round(rng.choice([0.1, 5.0, 60.0]) * rng.random(), 2)
         return {"sync_ms": round(rng.choice([1.0, 20.0, 300.0]) * rng.random(), 2), "append_ms": append_ms}
+
+
+def among_them(seed: int, kinds: Sequence[str], place: Place, until_ms: float) -> list[Fault]:
+    """Faults of `kinds`, for a seed in three, that come among the others of its plan; these are the
+    same with and without them."""
+    rng = Random(seed ^ AMONG_SALT)
+    if not kinds or rng.random() >= AMONG_SHARE:
+        return []
+    return Drawing(rng, place, until_ms).plan(kinds, AMONG_MAX)
 
 
 def described(faults: Sequence[Fault]) -> str:

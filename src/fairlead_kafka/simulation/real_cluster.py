@@ -137,6 +137,22 @@ class RealBroker:
         """Set the broker's time of day `skew_ms` milliseconds ahead from now on."""
         self.skew_ms = self.machine.skew_ms = skew_ms
 
+    def read_again(self) -> None:
+        """Have the coordinators that are here read their logs again, as when their work raised."""
+        machine = self.machine
+
+        def restart() -> None:
+            for shard in machine.coordinator.shards:
+                machine.coordinator.shards.restart(shard)
+            for transactions in machine.transactions.shards:
+                machine.transactions.shards.restart(transactions)
+            for states in machine.share_coordinator.shards:
+                machine.share_coordinator.shards.restart(states)
+
+        if self.running:
+            machine.call_later(0, restart)
+            machine.wake()
+
     def _lose_unsynced(self, pages: bool = False) -> None:
         self._effects_to_live = 0
         self._cluster.power_cuts += 1

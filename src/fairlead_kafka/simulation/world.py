@@ -13,7 +13,7 @@ from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.checking import begin_checking, check_all
 from fairlead_kafka.simulation.delivery_checks import Contents, Promise, check_deliveries, contents_of
 from fairlead_kafka.simulation.drawing import LATE, draw_config, draw_sending
-from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, described
+from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, among_them, described
 from fairlead_kafka.simulation.faults import Faults, Scene
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
@@ -38,6 +38,8 @@ class World:
 
     name = ""
     faults_max = 14
+    kinds_among_them: Sequence[str] = ()
+    """Kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
     producers_max = 3
     latencies_ms = (0.1, 1.0, 10.0)
     """Upper bounds of a healthy network's latency one way, ms; a world draws one of these."""
@@ -66,9 +68,9 @@ class World:
             self.brokers,
             [(topic, index) for topic, count in self.topics() for index in range(count)],
         )
-        self.plan: list[Fault] = Drawing(self.new_rng(), place, self._until_ms).plan(
-            self.kinds(), self.faults_max
-        )
+        drawn = Drawing(self.new_rng(), place, self._until_ms).plan(self.kinds(), self.faults_max)
+        drawn += among_them(self.outcome.seed, self.kinds_among_them, place, self._until_ms)
+        self.plan: list[Fault] = sorted(drawn, key=lambda fault: fault.at_ms)
 
     # What each world has of its own
 

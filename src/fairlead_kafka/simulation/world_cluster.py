@@ -33,6 +33,7 @@ from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.simulation.checking import check_sometimes
 from fairlead_kafka.simulation.cluster_faults import (
     ALONE,
+    AMONG_THEM,
     APPEND_MS,
     DISTANT,
     SYNC_MS,
@@ -82,6 +83,7 @@ class ClusterWorld(World):
 
     name = "cluster"
     faults_max = 9
+    kinds_among_them = AMONG_THEM
     producers_max = 2
     latencies_ms = (0.1, 1.0, 3.0)
     """Upper bounds of the latency one way, ms: a record goes back and forth twice before it is

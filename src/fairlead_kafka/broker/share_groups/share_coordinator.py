@@ -74,8 +74,8 @@ class ShareCoordinator:
 
     def __init__(self, broker: ShareCoordinatorHost) -> None:
         self._broker = broker
-        self._shards: Shards[StateShard] = Shards(broker, SHARE_STATE_TOPIC, "share partition", self)
-        self._log = StateLog(broker.append_internal, self._shards.restart)
+        self.shards: Shards[StateShard] = Shards(broker, SHARE_STATE_TOPIC, "share partition", self)
+        self._log = StateLog(broker.append_internal, self.shards.restart)
         self._tasks: list[Repeating] = []
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -86,7 +86,7 @@ class ShareCoordinator:
         self._unsubscribe = self._broker.controller.subscribe(
             self._broker.guard.bind(self._changed, Task("forgetting the share state of topics"))
         )
-        self._shards.start()
+        self.shards.start()
         for name, key, function in (
             ("snapshots of share partitions", "cold.partition.snapshot.interval.ms", self._refresh),
             ("pruning of share state", "state.topic.prune.interval.ms", self._prune),
@@ -102,7 +102,7 @@ class ShareCoordinator:
         self._unsubscribe()
         for task in self._tasks:
             task.cancel()
-        self._shards.stop()
+        self.shards.stop()
 
     def new_shard(self, partition: int) -> StateShard:
         """A new, empty shard for a partition of `__share_group_state`."""
@@ -123,14 +123,14 @@ class ShareCoordinator:
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, TopicDeleted):
-            for shard in self._shards:
+            for shard in self.shards:
                 gone = {change.topic.topic_id}
                 self._broker.call_at(
-                    self._broker.now_ns, partial(self._forget, shard, gone), self._shards.owner(shard)
+                    self._broker.now_ns, partial(self._forget, shard, gone), self.shards.owner(shard)
                 )
 
     def _forget(self, shard: StateShard, topics: set[UUID]) -> None:
-        if self._shards.holds(shard) and shard.loaded and topics:
+        if self.shards.holds(shard) and shard.loaded and topics:
             entries: list[StateEntry] = [(key, None) for key in shard.states if key.topic_id in topics]
             self._write_by_itself(shard, entries)
 
@@ -228,7 +228,7 @@ class ShareCoordinator:
     def _shard(self, key: ShareKey) -> StateShard:
         if key.partition < 0:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
-        return self._shards.of(str(key))
+        return self.shards.of(str(key))
 
     def _check_leader(self, key: ShareKey, state: ShareState, leader_epoch: int) -> None:
         if 0 <= leader_epoch < state.leader_epoch:
@@ -274,7 +274,7 @@ class ShareCoordinator:
     def _refresh(self) -> None:
         """Write the snapshots of share partitions again that were not written for long."""
         age_ms = self._setting("cold.partition.snapshot.interval.ms")
-        for shard in self._shards.loaded():
+        for shard in self.shards.loaded():
             if len(shard.states) < 2:  # one alone holds nobody up
                 continue
             entries: list[StateEntry] = []
@@ -289,7 +289,7 @@ class ShareCoordinator:
     def _prune(self) -> None:
         """Delete the records that lie before the snapshots of all share partitions."""
         broker = self._broker
-        for shard in self._shards.loaded():
+        for shard in self.shards.loaded():
             partition = broker.log_of(SHARE_STATE_TOPIC, shard.partition)
             if isinstance(partition, int):
                 continue
@@ -310,8 +310,8 @@ class ShareCoordinator:
 
     def check(self) -> None:
         """Raise CheckFailed unless redundant state agrees."""
-        self._shards.check()
-        for shard in self._shards.loaded():
+        self.shards.check()
+        for shard in self.shards.loaded():
             shard.check()
 
 
