@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,9 +14,12 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.core.effects import FileEffect, FileSync
 from fairlead_kafka.records import scan
+from fairlead_kafka.runtime.virtual_disk import PAGE_BYTES
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 FIRST = f"{FOLDER}/000000000001.log"
+SECOND = f"{FOLDER}/000000000002.log"
+A, B = f"{FOLDER}/checkpoint-a", f"{FOLDER}/checkpoint-b"
 MEND_MS = 1000
 
 
@@ -269,3 +275,117 @@ def test_a_clock_that_goes_back_deletes_nothing_and_stops_nothing() -> None:
     assert len(rig.partition().producers) == 1
     rig.crash()
     assert rig.values() == {0: b"a", 1: b"b"}
+
+
+def synced_topic_rig(**configs: object) -> tuple[LogRig, uuid.UUID]:
+    """A topic whose appends wait for no sync, and the id of one whose appends do."""
+    safe = uuid.UUID(int=8)
+    rig = LogRig({TOPIC: ("events", limits()), safe: ("safe", limits(flush_messages=1))}, **configs)
+    rig.disk.sync_ms = 5
+    return rig, safe
+
+
+@contextmanager
+def failing_syncs(rig: LogRig, path: str) -> Iterator[None]:
+    """All is written, and this file cannot be synced."""
+    checked = rig.disk.faults.check
+
+    def check(effect: FileEffect) -> None:
+        checked(effect)
+        if isinstance(effect, FileSync) and effect.path == path:
+            raise OSError(errno.EIO, "broken", path)
+
+    rig.disk.faults.check = check  # type: ignore[method-assign]
+    yield
+    rig.disk.faults.check = checked  # type: ignore[method-assign]
+
+
+def write_checkpoint(rig: LogRig) -> None:
+    """Write one, without a failure."""
+    failures = rig.logs.failures
+    rig.logs.checkpoints.write_if_due()
+    rig.run()
+    rig.advance(20)
+    assert (rig.logs.failures, rig.logs.error) == (failures, None)
+    assert {A, B} & rig.disk.files.keys()
+
+
+def lose_pages(rig: LogRig, *lost: int) -> None:
+    """Cut the power: of what was not synced all is there but these pages of the first file."""
+    pages = iter(range(rig.disk._durable_bytes[FIRST] // PAGE_BYTES, 1 << 30))
+    rig.disk.cut_power(FOLDER, lambda size_bytes: size_bytes, lambda: next(pages) not in lost)
+
+
+def test_a_checkpoint_after_a_failed_sync_notes_no_more_as_synced_than_the_file_has() -> None:
+    rig, safe = synced_topic_rig()
+    rig.append(records(b"a"))
+    with failing_syncs(rig, FIRST):
+        told = rig.append(records(b"x" * 5_000), topic=safe)
+        rig.advance(10)
+    assert told == [False]
+    rig.advance(MEND_MS + 20)
+    size_bytes = len(rig.disk.files[FIRST])
+    write_checkpoint(rig)
+    rig.append(records(b"y" * 1_000))  # not synced; behind it the note of what is
+    rig.append(records(b"z"))
+    lose_pages(rig, size_bytes // PAGE_BYTES + 1)
+    assert rig.crash().refused is None
+    assert rig.values() == {0: b"a"}
+
+
+def test_a_checkpoint_after_a_failed_sync_syncs_no_file_that_was_taken_back() -> None:
+    rig, safe = synced_topic_rig(log_segment_bytes=1 << 20)
+    rig.append(records(b"a" * 700_000))
+    with failing_syncs(rig, SECOND):
+        partition, data = rig.partition(topic=safe), records(b"x" * 200_000)
+        for _ in range(2):  # in one write: what of it is in the first file is synced before the second
+            rig.logs.append(partition, memoryview(data), scan(data)[0], 0, rig.wall_ms)
+        rig.run()
+        rig.advance(20)
+        assert SECOND in rig.disk.files
+    rig.advance(MEND_MS + 20)
+    assert SECOND not in rig.disk.files
+    write_checkpoint(rig)
+    assert rig.append(records(b"b")) == [True]
+
+
+def test_a_file_that_could_not_be_begun_leaves_the_one_before_to_be_synced_at_the_stop() -> None:
+    rig = LogRig(log_segment_bytes=1 << 20)
+    rig.append(records(b"a" * 700_000))
+    with failing_syncs(rig, FIRST):
+        assert rig.append(records(b"b" * 700_000)) == [False]
+    rig.advance(MEND_MS)
+    assert rig.logs.error is None
+    rig.logs.close(lambda: None)
+    rig.run()
+    assert rig.crash(power=True).refused is None
+    assert list(rig.values()) == [0]
+
+
+def test_a_stop_whose_last_sync_fails_writes_no_checkpoint_of_what_a_power_cut_takes() -> None:
+    rig = LogRig()
+    rig.append(records(b"a"))
+    closed: list[bool] = []
+    with failing_syncs(rig, FIRST):
+        rig.logs.close(lambda: closed.append(True))
+        rig.run()
+    assert closed
+    assert rig.crash(power=True).refused is None
+
+
+def test_a_sync_that_fails_while_the_log_is_being_mended_is_mended_too() -> None:
+    """Its bytes are cut off the file as well before appends are taken."""
+    rig, safe = synced_topic_rig()
+    rig.append(records(b"a"))
+    rig.disk.sync_ms = MEND_MS + 200
+    with failing_syncs(rig, FIRST):
+        synced = rig.append(records(b"b"), topic=safe)
+    rig.disk.faults.fail(FOLDER, errno.ENOSPC)
+    assert rig.append(records(b"c")) == [False]
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS)
+    assert synced == [], "the mending is under way"
+    rig.advance(10 * MEND_MS)
+    assert (synced, rig.logs.error) == ([False], None)
+    assert rig.append(records(b"d")) == [True]
+    assert (rig.values(), rig.values(topic=safe)) == ({0: b"a", 1: b"d"}, {})

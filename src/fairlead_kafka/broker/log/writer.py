@@ -97,11 +97,9 @@ class Writer:
         self._sync_timers: set[float] = set()
         """The values of `flush.ms` for which a timer runs: one each, so that none is late."""
         self._unsynced_since = False
-        self._last_file = 0
-        """The file that was last written to; 0: none yet."""
-        self._written_to = self._syncing_to = self._synced_to = _NOWHERE
-        """(file, position): how far the log is written, will be synced by the sync that is under
-        way, and is synced. By this Writer."""
+        self._syncing_to = self._synced_to = _NOWHERE
+        """(file, position): how far the log will be synced by the sync that is under way, and is
+        synced. By this Writer."""
         self._noted_synced = _NOWHERE
         """(file, position): how far a note in the log says that it is synced."""
         self._idle: list[Callable[[], None]] = []
@@ -113,7 +111,17 @@ class Writer:
 
     def recovered(self) -> None:
         """Called when recovery has ended and synced the files: everything in them is synced."""
-        self._written_to = self._synced_to = self._segments.active, self._segments.active_size_bytes
+        self._synced_to = self._written_to()
+
+    def _written_to(self) -> tuple[int, int]:
+        """(file, position): how far the log is written; position 0: there is nothing in it. Told
+        from the groups that are not, so that it goes back with a group that is lost."""
+        segments = self._segments
+        begun = (part for group in (self._writing, self._open) if group is not None for part in group.parts)
+        file, _buffers, position = next(begun, (segments.active, (), segments.active_size_bytes))
+        if position == 0 and segments.is_closed(file - 1):
+            return file - 1, segments.closed_sizes()[file - 1]
+        return file, position
 
     @hook("log: a batch is taken for writing")
     @shared("the writer of the log")
@@ -200,7 +208,7 @@ class Writer:
             done(False)
             return
         last = self._open if self._open.parts else self._writing
-        if last is None and not self._last_file and not self._segments.active_size_bytes:
+        if last is None and not self._written_to()[1]:
             done(True)
             return
         if last is None:
@@ -280,8 +288,6 @@ class Writer:
 
     def _group_written(self, group: _Group) -> None:
         self._writing = None
-        self._last_file, buffers, position = group.parts[-1]
-        self._written_to = self._last_file, position + sum(map(len, buffers))
         self._unsynced.append(group)
         if not self._syncing:
             self._complete_or_sync()
@@ -292,8 +298,8 @@ class Writer:
         while self._unsynced and not self._unsynced[0].wants_sync:
             self._complete(self._unsynced.popleft())
         if self._unsynced:
-            self._syncing, self._syncing_to = len(self._unsynced), self._written_to
-            self._files.sync(self._segments.path(self._last_file or self._segments.active), self._synced)
+            self._syncing, self._syncing_to = len(self._unsynced), self._written_to()
+            self._files.sync(self._segments.path(self._syncing_to[0]), self._synced)
 
     def _synced(self, _value: object, error: OSError | None) -> None:
         covered, self._syncing = self._syncing, 0
@@ -356,7 +362,7 @@ class Writer:
     def _mend(self) -> None:
         """Cut off the bytes that failed groups left in the files, and try whether the disk takes a
         sync and some bytes again."""
-        segments = self._segments
+        segments, failures = self._segments, self.failures
         path, size_bytes = segments.path(segments.active), segments.active_size_bytes
         doomed, self._doomed = self._doomed, []
         for number in doomed:
@@ -364,28 +370,30 @@ class Writer:
 
         def cut(_value: object, error: OSError | None) -> None:
             if error is None:
-                self._files.sync(path, lambda _value, error: self._probe(error))
+                self._files.sync(path, lambda _value, error: self._probe(error, failures))
             else:
                 # A file that is not there has nothing to be cut.
-                self._probe(None if isinstance(error, FileNotFoundError) and size_bytes == 0 else error)
+                missing = isinstance(error, FileNotFoundError) and size_bytes == 0
+                self._probe(None if missing else error, failures)
 
         self._files.truncate(path, size_bytes, cut)
 
-    def _probe(self, error: OSError | None) -> None:
+    def _probe(self, error: OSError | None, failures: int) -> None:
         if error is not None:
-            self._mended(error)
+            self._mended(error, failures)
             return
         path = f"{self._segments.folder}/{PROBE}"
 
         def probed(_value: object, error: OSError | None) -> None:
             self._files.delete(path, lambda _value, _error: None)
-            self._mended(error)
+            self._mended(error, failures)
 
         self._files.replace(path, [bytes(self._probe_bytes)], probed)
 
-    def _mended(self, error: OSError | None) -> None:
-        if error is not None:
-            self.error = error
+    def _mended(self, error: OSError | None, failures: int) -> None:
+        """`failures` is how many there were when the mending began: later ones took back more."""
+        if error is not None or failures != self.failures:
+            self.error = error or self.error
             self._later(MEND_AFTER_MS, self._mend)
             return
         self.error = None
@@ -404,11 +412,14 @@ class Writer:
         waiting, self._idle = self._idle, []
 
         def synced(_value: object, error: OSError | None) -> None:
+            if error is not None:
+                self._fail(error, ())  # a checkpoint may not tell of what is not synced
             for done in waiting:
                 done()
 
-        if self._segments.active_size_bytes and self.error is None:
-            self._files.sync(self._segments.path(self._segments.active), synced)
+        file, position = self._written_to()
+        if position and self.error is None:
+            self._files.sync(self._segments.path(file), synced)
         else:
             synced(None, None)
 
@@ -436,6 +447,7 @@ class Writer:
         if end is not None:
             same("where the last group ends", (self._segments.active, self._segments.active_size_bytes), end)
         holds("no more groups are being synced than wait for it", self._syncing <= len(self._unsynced))
+        holds("no more is synced than is written", self._synced_to <= self._written_to())
         for partition in partitions:
             if partition not in on_its_way:
                 same(
