@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 
 import pytest
@@ -83,6 +84,41 @@ def test_deleting_records_waits_for_a_replica_that_is_not_heard_of_and_no_longer
     rig.heal(0, 2)
     rig.until(lambda: again.answer is not None)
     assert deleted(again) == (ErrorCode.NONE, 2)
+
+
+def waiting(rig: ReplicaRig) -> int:
+    """How many requests the leader keeps for the time when its replicas have followed."""
+    led = rig.brokers[rig.image.leader].replication.led(rig.replica(rig.image.leader))
+    assert led is not None
+    return len(led.deleting) + len(led.waiting)
+
+
+def test_requests_that_have_timed_out_wait_for_replicas_no_more(rig: ReplicaRig) -> None:
+    for value in (b"a", b"b", b"c"):
+        rig.must_put(value)
+    rig.cut(0, 2)
+    asked = [deleting(rig, 2, timeout_ms=10) for _ in range(5)]
+    rig.until(lambda: all(one.answer is not None for one in asked), 100)
+    assert {deleted(one)[0] for one in asked} == {ErrorCode.REQUEST_TIMED_OUT}
+    assert waiting(rig) == 0
+    # A producer sends its batch again as long as it hears of no success.
+    of = {"producer_id": 9, "producer_epoch": 0, "base_sequence": 0}
+    assert {rig.put(b"d", timeout_ms=10, **of) for _ in range(5)} == {ErrorCode.REQUEST_TIMED_OUT}
+    assert waiting(rig) == 0
+    rig.heal(0, 2)
+    assert rig.put(b"d", **of) == ErrorCode.NONE
+
+
+def test_a_request_whose_write_failed_waits_for_replicas_no_more() -> None:
+    rig = ReplicaRig()
+    rig.must_put(b"a")
+    rig.kill(1)
+    rig.kill(2)
+    rig.until(lambda: rig.sync() == {0}, 60_000)  # so that the leader stays
+    rig.host.disk.faults.fail("/data/0", errno.ENOSPC)
+    assert rig.put(b"b") == ErrorCode.KAFKA_STORAGE_ERROR
+    assert waiting(rig) == 0
+    rig.close()
 
 
 def test_deleting_records_does_not_wait_for_a_replica_whose_broker_is_gone(rig: ReplicaRig) -> None:

@@ -43,7 +43,7 @@ from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.produced import check_batch
-from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.replication import Led, Replicated
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
@@ -170,6 +170,7 @@ class _Produced:
         self._session = session
         self._reply = reply
         self._outstanding = 0
+        self._waiting: list[tuple[Led, int, Replicated]] = []
         self._deadline: int | None = None
 
     def finish(self) -> None:
@@ -201,7 +202,9 @@ class _Produced:
             )  # what it is unless something better comes in time
         answer = broker.guard.bind(self._answer)  # in the name of the request, when it is a partition's turn
         for one in self.appended:
-            one.led.when_replicated(one.end_offset, partial(self._replicated, one.row, answer))
+            replicated = partial(self._replicated, one.row, answer)
+            self._waiting.append((one.led, one.end_offset, replicated))
+            one.led.when_replicated(one.end_offset, replicated)
         if self._outstanding:
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self._timeout_ms), self._answer)
             broker.logs.when_written(self._failed_unless)
@@ -230,6 +233,9 @@ class _Produced:
         broker = self.broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
+        if self._outstanding:
+            for led, end_offset, replicated in self._waiting:
+                led.waiting.forget(end_offset, replicated)
         leaders: list[int] = []
         for response in self.responses:
             for row in response.partition_responses:

@@ -22,7 +22,7 @@ from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition
-from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.replication import Led, Replicated
 from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.services import Services
 from fairlead_kafka.wire import ApiKey, Request
@@ -64,6 +64,7 @@ class _Deletion:
         self._reply = reply
         self._topics: list[_Topic] = []
         self._begun: list[tuple[Led, int, _Row]] = []
+        self._waiting: list[tuple[Led, int, Replicated]] = []
         self._deadline: int | None = None
 
     def delete(self, topic: str, number: int, offset: int) -> _Row:
@@ -112,7 +113,9 @@ class _Deletion:
                 row.error_code = code
                 parts_pending.done()
 
-            broker.replication.when_deleted(led, start, followed)
+            reported = broker.guard.bind(followed)
+            self._waiting.append((led, start, reported))
+            broker.replication.when_deleted(led, start, reported)
         if any(row.error_code == ErrorCode.REQUEST_TIMED_OUT for _led, _start, row in self._begun):
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(max(0, timeout_ms)), self._answer)
         parts_pending.done()
@@ -121,6 +124,8 @@ class _Deletion:
         broker = self._broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
+        for led, start, reported in self._waiting:
+            led.deleting.forget(start, reported)
         for led, _start, row in self._begun:
             if broker.replication.holds(led):
                 row.low_watermark = broker.replication.low_watermark(led)

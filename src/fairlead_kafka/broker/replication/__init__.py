@@ -31,7 +31,7 @@ the partition, and so acknowledges nothing more.
 `replication` is the package's interface: it follows the controller's image and owns the parts.
 """
 
-from fairlead_kafka.broker.replication.led import Follower, Led
+from fairlead_kafka.broker.replication.led import Follower, Led, Replicated
 from fairlead_kafka.broker.replication.replication import Replication
 
-__all__ = ["Follower", "Led", "Replication"]
+__all__ = ["Follower", "Led", "Replicated", "Replication"]

@@ -3,7 +3,7 @@ that wait for them."""
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from typing import Protocol
 
@@ -22,6 +22,48 @@ replicated to it."""
 
 Replicated = Callable[[int], None]
 """Called once with an error code: 0, the high watermark has passed."""
+
+
+class Waiting:
+    """Those who wait until an offset is reached: callbacks by offset, each called once by who takes
+    it, unless it is forgotten before."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, Replicated]] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, offset: int, done: Replicated) -> None:
+        """Have `done` taken once `offset` is reached."""
+        insort(self._entries, (offset, done), key=_offset)
+
+    def forget(self, offset: int, done: Replicated) -> None:
+        """Forget `done`, whose request is answered; does nothing if it was taken."""
+        entries, at = self._entries, bisect_left(self._entries, offset, key=_offset)
+        while at < len(entries) and entries[at][0] == offset:
+            if entries[at][1] is done:
+                del entries[at]
+                return
+            at += 1
+
+    def take(self, offset: int) -> list[Replicated]:
+        """Take those that wait for `offset` or less, in the order of their offsets."""
+        count = bisect_right(self._entries, offset, key=_offset)
+        taken = [done for _offset, done in self._entries[:count]]
+        del self._entries[:count]
+        return taken
+
+    def take_all(self) -> list[Replicated]:
+        """Take all, whatever they wait for."""
+        entries, self._entries = self._entries, []
+        return [done for _offset, done in entries]
+
+    def offsets(self) -> list[int]:
+        """The offsets that are waited for, in order."""
+        return [offset for offset, _done in self._entries]
 
 
 class Proposal(Protocol):
@@ -101,10 +143,10 @@ class Led:
         self.followers: dict[int, Follower] = {}
         self.proposal: Proposal | None = None
         """At most one is under way (KIP-497)."""
-        self.waiting: list[tuple[int, Replicated]] = []
-        """(offset that the high watermark must reach, whom to tell), by offset."""
-        self.deleting: list[tuple[int, Replicated]] = []
-        """(offset that the low watermark must reach, whom to tell)."""
+        self.waiting = Waiting()
+        """Those who wait for the high watermark."""
+        self.deleting = Waiting()
+        """Those who wait for the low watermark."""
 
     @property
     def min_isr(self) -> int:
@@ -187,21 +229,11 @@ class Led:
 
     def when_replicated(self, offset: int, done: Replicated) -> None:
         """Call done(0) once the high watermark has reached `offset`, perhaps at once; done(error)
-        if this broker leads no more."""
+        if this broker leads no more. Who does not wait so long takes it out of `waiting`."""
         if self.partition.high_watermark >= offset:
             done(self.replicated_code())
         else:
-            insort(self.waiting, (offset, done), key=_offset)
-
-    def take_replicated(self) -> list[Replicated]:
-        """Take the callbacks whose offsets the high watermark has reached."""
-        waiting, mark = self.waiting, self.partition.high_watermark
-        count = 0
-        while count < len(waiting) and waiting[count][0] <= mark:
-            count += 1
-        taken = [done for _offset, done in waiting[:count]]
-        del waiting[:count]
-        return taken
+            self.waiting.add(offset, done)
 
     def replicated_code(self) -> int:
         """The error code to answer once the high watermark has passed a batch (Kafka's
@@ -211,7 +243,7 @@ class Led:
     def check(self, now_ns: int) -> None:
         """Raise CheckFailed unless the high watermark is as high as the replicas' log ends allow,
         and all callbacks that it has passed were called."""
-        partition, offsets = self.partition, [offset for offset, _done in self.waiting]
+        partition, offsets = self.partition, self.waiting.offsets()
         same(f"{partition}: who waits for the high watermark", offsets, sorted(offsets))
         holds(
             f"{partition}: nobody waits for what is replicated",

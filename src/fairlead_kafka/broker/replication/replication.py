@@ -166,22 +166,18 @@ class Replication:
 
     def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
         """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if
-        this broker leads no more."""
-        led.deleting.append((offset, self._broker.guard.bind(done)))
-        self.starts_moved(led)
+        this broker leads no more. Who does not wait so long takes it out of `led.deleting`."""
+        if self.low_watermark(led) >= offset:
+            done(ErrorCode.NONE)
+        else:
+            led.deleting.add(offset, done)
 
     def starts_moved(self, led: Led) -> None:
         """Called when a follower has deleted the records below the log start that it was sent, or
         is not waited for any more."""
-        if not led.deleting:
-            return
-        low_watermark = self.low_watermark(led)
-        deleting, led.deleting = led.deleting, []
-        for offset, done in deleting:
-            if offset <= low_watermark:
+        if led.deleting:
+            for done in led.deleting.take(self.low_watermark(led)):
                 done(ErrorCode.NONE)
-            else:
-                led.deleting.append((offset, done))
 
     def follower_moved(self, led: Led, follower: Follower) -> None:
         """Called when a follower has written more, or has met its leader."""
@@ -208,7 +204,7 @@ class Replication:
         partition.high_watermark = mark
         self._notify_followers(led)
         code = led.replicated_code() if led.waiting else ErrorCode.NONE
-        for done in led.take_replicated():
+        for done in led.waiting.take(mark):
             done(code)
         self._broker.purgatory.advanced(partition)
 
@@ -222,8 +218,7 @@ class Replication:
         `code`."""
         if self._led.get(led.partition) is led:
             del self._led[led.partition]
-        waiting, led.waiting, led.deleting = [*led.waiting, *led.deleting], [], []
-        for _offset, done in waiting:
+        for done in [*led.waiting.take_all(), *led.deleting.take_all()]:
             done(code)
 
     def gone(self, partition: Partition) -> None:
