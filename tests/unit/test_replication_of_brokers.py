@@ -219,6 +219,50 @@ def test_after_an_election_the_end_is_unknown_until_the_replicas_have_met(rig: R
     assert latest(5).offset == 2
 
 
+def test_an_offset_is_listed_with_the_leader_epoch_of_its_record(rig: ReplicaRig) -> None:
+    """The earliest too, which was given the present leader's; the latest has no record, and has
+    that one (Kafka's `UnifiedLog.fetchOffsetByTimestamp`)."""
+    latest, earliest, newest, local, tiered, pending, by_time = -1, -2, -3, -4, -5, -6, 0
+
+    def listed(timestamp: int) -> tuple[int, int]:
+        asked = [Message(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)]
+        fields = {"replica_id": -1, "isolation_level": 0, "topics": [Message(name=TOPIC, partitions=asked)]}
+        row = rig.ask(rig.image.leader, ApiKey.LIST_OFFSETS, 11, **fields, timeout_ms=0).topics[0]
+        assert row.partitions[0].error_code == ErrorCode.NONE
+        return row.partitions[0].offset, row.partitions[0].leader_epoch
+
+    def delete(before: int) -> None:
+        asked = [Message(name=TOPIC, partitions=[Message(partition_index=0, offset=before)])]
+        rig.ask(rig.image.leader, ApiKey.DELETE_RECORDS, 2, topics=asked, timeout_ms=1_000)
+
+    def elect() -> int:
+        before = rig.image.leader_epoch
+        rig.kill(rig.image.leader)
+        rig.until(lambda: rig.image.leader_epoch > before and rig.image.leader >= 0)
+        rig.until(lambda: rig.replica(rig.image.leader).high_watermark == 3)
+        return rig.image.leader_epoch
+
+    first = rig.image.leader_epoch
+    assert listed(earliest) == listed(latest) == (0, first), "nothing was ever written"
+    rig.must_put(b"a", b"b")
+    rig.kill(0)
+    second = rig.image.leader_epoch
+    rig.must_put(b"c")
+    assert second > first
+    assert listed(earliest) == listed(local) == listed(by_time) == (0, first)
+    assert listed(newest)[1] in (first, second)
+    assert listed(latest) == (3, second)
+    assert listed(tiered) == listed(pending) == (-1, -1)
+    delete(1)
+    assert listed(earliest) == (1, first)
+    delete(2)
+    assert listed(earliest) == (2, second)
+    third = elect()
+    assert (listed(earliest), listed(latest)) == ((2, second), (3, third))
+    delete(-1)
+    assert listed(earliest) == listed(latest) == (3, third), "the log is empty"
+
+
 def test_a_batch_sent_again_after_a_failover_is_known_and_answered_with_its_offset(rig: ReplicaRig) -> None:
     again = batch([b"b"], producer_id=7, producer_epoch=0, base_sequence=1)
     rig.must_put(b"a", producer_id=7, producer_epoch=0, base_sequence=0)

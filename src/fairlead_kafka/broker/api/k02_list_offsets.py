@@ -2,13 +2,13 @@
 
 Versions 1-11. Times: a timestamp in ms (the first record at or after it), -1 latest (where the
 reader's view ends), -2 earliest, -3 the record with the greatest timestamp (version 7), -4 earliest
-local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage),
--6 earliest pending upload (11; none either). With isolation level
-1 (read_committed) the view ends at the last stable offset, else at the high watermark; after an
-election nobody can say where until the high watermark has come to this leader's epoch:
-OFFSET_NOT_AVAILABLE (KIP-207). A search by time that has to look into a damaged batch ends with
-CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets). Needs
-DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
+local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage), -6 earliest pending
+upload (11; none either). With isolation level 1 (read_committed) the view ends at the last stable
+offset, else at the high watermark; after an election nobody can say where until the high watermark
+has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). Each answer has the leader epoch of
+the record at its offset; the latest, which has none, that of the leader. A search by time that has
+to look into a damaged batch ends with CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets).
+Needs DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
@@ -103,14 +103,17 @@ def _look_up(
         return
     epoch = broker.partitions.leader_epoch(partition)
     end = partition.last_stable_offset if committed else partition.high_watermark
-    end_known = broker.replication.leading(partition).end_known
+    led = broker.replication.leading(partition)
+    end_known = led.end_known
     absent = ErrorCode.NONE if end_known else _unknown_end(version)
     if timestamp == LATEST and not end_known:
         row.error_code = absent
     elif timestamp == LATEST:
         row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-        row.offset, row.leader_epoch = partition.log_start, epoch
+        start = row.offset = partition.log_start
+        # An empty log begins in the leader's own epoch, though nothing was written in it yet.
+        row.leader_epoch = epoch if start >= led.former_end else partition.epochs.of(start)
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         row.offset = -1
     elif timestamp == NEWEST:

@@ -235,6 +235,11 @@ class LeaderEpochs:
         """Every epoch: (epoch, where it began)."""
         return list(zip(self._epochs, self._starts, strict=True))
 
+    def of(self, offset: int) -> int:
+        """The epoch to which the record at `offset` belongs; -1: it is not known."""
+        number = bisect_right(self._starts, offset)
+        return self._epochs[number - 1] if number else -1
+
     def end_offset(self, epoch: int, current_epoch: int, log_end: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch: the greatest epoch <= `epoch`, and where
         the next one begins.
