@@ -145,10 +145,19 @@ class SharePartition:
         if self.active:
             done(ErrorCode.NONE)
             return
-        self._initialized.append(done)
+        self._initialized.append(self._host.guard.bind(done))
         if self.state is SharePartitionState.EMPTY:
             self._enter(SharePartitionState.INITIALIZING)
-            self._reading = self._persister.read(self.key, self.leader_epoch, self._read)
+            # In its own name: whichever request came first, all wait for it.
+            self._host.guard.call(self, self._begin_reading)
+
+    def _begin_reading(self) -> None:
+        self._reading = self._persister.read(self.key, self.leader_epoch, self._read)
+
+    def failed(self, _error: Exception) -> None:
+        """Called when taking up its state raised: callers that wait are refused, and the next
+        request makes another share partition."""
+        self.fence(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     @hook("share groups: a new leader takes up the state that there was")
     def _read(self, error: int, state: ShareState | None) -> None:
@@ -171,8 +180,10 @@ class SharePartition:
             self._when_end_is_known(lambda end: self._begin(end, ()))
 
     def _when_end_is_known(self, then: Callable[[int], None]) -> None:
-        led = self._host.replication.leading(self.partition)
-        if led.end_known:
+        led = self._host.replication.led(self.partition)
+        if led is None:
+            self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif led.end_known:
             then(self.partition.high_watermark)
         else:
             self._fail(ErrorCode.LEADER_NOT_AVAILABLE)
