@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, TopicPartition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.transactions import EPOCH_MAX, TRANSITIONS, TransactionState
-from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.broker.transactions.image import epoch_after, may_be_held
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
@@ -208,6 +209,86 @@ def test_the_last_epoch_is_kept_to_fence_with(cluster: VirtualCluster) -> None:
     assert new.identity.epoch == 0
     assert new.identity.producer_id != old.identity.producer_id
     assert cluster.values(P0) == []
+
+
+def commit_offset(producer: Transactor, version: int) -> int:
+    """The error code of a TxnOffsetCommit."""
+    row = Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=None)
+    answer = producer.cluster.ask(
+        producer.node_id,
+        ApiKey.TXN_OFFSET_COMMIT,
+        version,
+        transactional_id=producer.transactional_id,
+        group_id="g",
+        producer_id=producer.identity.producer_id,
+        producer_epoch=producer.identity.epoch,
+        generation_id=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[Message(name=P0.topic, partitions=[row])],
+    )
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        (NO_PRODUCER_EPOCH, 0, False),
+        (0, 1, True),
+        (EPOCH_MAX - 1, EPOCH_MAX, True),
+        (EPOCH_MAX, EPOCH_MAX, False),
+    ],
+)
+def test_epochs_end_with_the_one_to_fence_with(before: int, after: int, held: bool) -> None:
+    assert (epoch_after(before), may_be_held(before)) == (after, held)
+
+
+@pytest.mark.parametrize("epoch", [EPOCH_MAX, NO_PRODUCER_EPOCH])
+def test_nobody_goes_on_with_an_epoch_that_is_given_to_nobody(cluster: VirtualCluster, epoch: int) -> None:
+    """One who did was fenced with the epoch behind the last one, which no record can have: all
+    transactional ids of the partition were read again, at each look for overdue transactions."""
+    producer = Transactor(cluster, timeout_ms=1_000).ready()
+    old = producer.identity
+    if epoch == EPOCH_MAX:
+        exhaust(cluster, producer)
+        producer.write(P0, b"1")
+        producer.cluster.quiesce(12_000)  # it is fenced, for its time is up
+    else:
+        transaction = cluster.transaction("payments")
+        transaction.image = replace(transaction.image, epoch=epoch)  # as before the first record is written
+    assert cluster.transaction("payments").image.epoch == epoch
+    producer.identity = old._replace(epoch=epoch)
+    fenced = ErrorCode.PRODUCER_FENCED
+    assert producer.add(P1) == fenced
+    assert {producer.end(committed, version) for committed in (True, False) for version in (3, 5)} == {fenced}
+    if epoch == EPOCH_MAX:
+        assert producer.produce(P1, b"2", version=12) == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert producer.produce(P1, b"2", version=11) == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert producer.init(producer.identity) == fenced
+    cluster.ask(0, ApiKey.FIND_COORDINATOR, 3, key="g", key_type=0)
+    for version in (4, 5):
+        assert commit_offset(producer, version) == ErrorCode.INVALID_PRODUCER_EPOCH
+    cluster.quiesce(12_000)
+    assert cluster.brokers[0].errors == 0
+    assert producer.init() == 0
+    assert producer.identity.epoch == 0
+    producer.write(P1, b"3")
+    producer.finish(committed=True)
+    assert cluster.values(P1) == [b"3"]
+
+
+def test_a_transaction_that_was_begun_with_the_last_epoch_is_aborted_when_its_time_is_up(
+    cluster: VirtualCluster,
+) -> None:
+    """A log may have one from a version that let it begin."""
+    producer = Transactor(cluster, timeout_ms=1_000).ready()
+    producer.write(P0, b"1")
+    transaction = cluster.transaction("payments")
+    transaction.image = replace(transaction.image, epoch=EPOCH_MAX)
+    cluster.quiesce(12_000)
+    assert (state_of(cluster), cluster.brokers[0].errors) == ("CompleteAbort", 0)
+    assert producer.init() == 0
+    assert producer.identity.epoch == 0
 
 
 # --- Time

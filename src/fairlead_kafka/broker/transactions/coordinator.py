@@ -17,7 +17,7 @@ from fairlead_kafka.broker.controller import TRANSACTION_VERSION, TRANSACTIONS_T
 from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
 from fairlead_kafka.broker.shards import ShardHost, Shards, epoch_of
 from fairlead_kafka.broker.timers import Repeating
-from fairlead_kafka.broker.transactions.image import TransactionImage
+from fairlead_kafka.broker.transactions.image import TransactionImage, may_be_held
 from fairlead_kafka.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
 from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers, MarkersHost
 from fairlead_kafka.broker.transactions.states import (
@@ -124,7 +124,7 @@ class TransactionCoordinator:
                 f"{transactional_id!r} does not have producer id {producer.producer_id}",
             )
         epoch = transaction.image.identity.epoch
-        if epoch != producer.epoch:
+        if epoch != producer.epoch or not may_be_held(epoch):
             text = f"{transactional_id!r} is at epoch {epoch}, the producer at {producer.epoch}"
             raise BrokerError(ErrorCode.PRODUCER_FENCED, text)
         return shard, transaction

@@ -21,6 +21,17 @@ EPOCH_MAX = 2**15 - 1
 """The last epoch. It is never given to a producer: it is kept to fence one with."""
 
 
+def epoch_after(epoch: int) -> int:
+    """The epoch that follows `epoch`. The last one stays: nobody has it, so that it fences all."""
+    return min(epoch + 1, EPOCH_MAX)
+
+
+def may_be_held(epoch: int) -> bool:
+    """True if the epoch can be a producer's own: not NO_PRODUCER_EPOCH, which an id has that is
+    new, nor the last one."""
+    return NO_PRODUCER_EPOCH < epoch < EPOCH_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionImage:
     """The state of one transactional id. Epoch -1: it is new, and no producer has an epoch yet;
@@ -53,9 +64,13 @@ class TransactionImage:
     def check_expected(self, expected: ProducerIdentity | None) -> None:
         """Raise BrokerError PRODUCER_FENCED if `expected`, the id and epoch of a producer that
         wants to continue (KIP-360), are not the present ones."""
-        if expected is None or self.epoch == NO_PRODUCER_EPOCH or expected.producer_id == self.producer_id:
+        if expected is None or self.epoch == NO_PRODUCER_EPOCH:
             return
-        if expected.producer_id == self.previous_producer_id and expected.epoch >= EPOCH_MAX - 1:
+        if not may_be_held(expected.epoch):
+            raise BrokerError(ErrorCode.PRODUCER_FENCED, f"no producer is given epoch {expected.epoch}")
+        if expected.producer_id == self.producer_id:
+            return
+        if expected.producer_id == self.previous_producer_id and expected.epoch == EPOCH_MAX - 1:
             return  # asked again for the id it was given when its epochs were used up
         raise BrokerError(
             ErrorCode.PRODUCER_FENCED,
@@ -92,7 +107,7 @@ class TransactionImage:
     def bumped(self, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
         """The image with the next epoch, for a producer that begins or continues. BrokerError
         PRODUCER_FENCED if it was replaced by another."""
-        epoch, last_epoch = self.epoch + 1, NO_PRODUCER_EPOCH
+        epoch, last_epoch = epoch_after(self.epoch), NO_PRODUCER_EPOCH
         if expected is not None:
             if self.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
                 last_epoch = self.epoch
@@ -156,7 +171,7 @@ class TransactionImage:
         state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
         return self._to(
             state,
-            epoch=self.epoch + 1,
+            epoch=epoch_after(self.epoch),
             last_epoch=self.epoch,
             next_producer_id=next_producer_id,
             start_ms=self.start_ms if self.state is TransactionState.ONGOING else now_ms,
@@ -168,7 +183,9 @@ class TransactionImage:
         """The image with the abort of its transaction decided, and the next epoch, which its
         producer does not have."""
         raised = self._to(
-            TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH
+            TransactionState.PREPARE_EPOCH_FENCE,
+            epoch=epoch_after(self.epoch),
+            last_epoch=NO_PRODUCER_EPOCH,
         )
         return replace(raised.prepared(False, now_ms), client_version=self.client_version)
 
