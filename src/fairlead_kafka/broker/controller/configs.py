@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
+from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings, name_or_none
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
 from fairlead_kafka.base.config_broker_groups import GROUP_COUNTERPARTS, group_bounds
 from fairlead_kafka.base.config_broker_security import key_of_listener
@@ -351,8 +351,10 @@ def _altered_value(
     items = text.split(",") if text is not None else list(listed) if isinstance(listed, tuple) else []
     named = alteration.value.split(",")
     if alteration.operation is AlterOperation.APPEND:
-        return ",".join(items + [item for item in named if item not in items])
-    return ",".join(item for item in items if item not in named)
+        there = set(items)
+        return ",".join(items + [item for item in named if item not in there])
+    gone = set(named)
+    return ",".join(item for item in items if item not in gone)
 
 
 def _check(scope: str, configs: Mapping[str, str]) -> None:
@@ -361,6 +363,10 @@ def _check(scope: str, configs: Mapping[str, str]) -> None:
     except ConfigError:
         said = [text for name, value in configs.items() if (text := _wrong(scope, name, value))]
         raise BrokerError(_REFUSED[scope], "; ".join(said)) from None
+    for name, value in configs.items():
+        too_long = name_or_none(value)  # a list that has grown: no answer could tell of it
+        if too_long is not None:
+            raise BrokerError(ErrorCode.INVALID_CONFIG, f"{name}: {too_long}")
     wrong = contradiction(settings) if scope == "topic" else None
     if wrong is not None:
         raise BrokerError(ErrorCode.INVALID_CONFIG, wrong)
