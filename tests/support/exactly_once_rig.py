@@ -64,16 +64,7 @@ class Query:
 
     def visible(self) -> list[bytes]:
         """The query's rows that a reader of committed data finds, in order."""
-        until_transactions_are_over(self.client["bootstrap.servers"])
-        found: list[bytes] = []
-        partitions = [TopicPartition(self.name, number) for number in range(2)]
-        with fairlead_kafka.Consumer(
-            {"bootstrap.servers": self.client["bootstrap.servers"], "isolation.level": "read_committed"}
-        ) as consumer:
-            for of, end in consumer.end_offsets(partitions).items():
-                for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
-                    found += table["value"].to_pylist()
-        return sorted(found)
+        return visible_rows(self.client["bootstrap.servers"], self.name)
 
     def all_rows(self, *batches: int) -> list[bytes]:
         return sorted(row for batch in batches for number in range(TASKS) for row in self.rows(batch, number))
@@ -93,3 +84,17 @@ class Query:
             {**self.client, "transactional.id": part.transaction.transactional_id}
         ) as producer:
             producer.init_transactions()
+
+
+def visible_rows(servers: str, topic: str) -> list[bytes]:
+    """The values in a topic of two partitions that a reader of committed data finds, in order."""
+    until_transactions_are_over(servers)
+    found: list[bytes] = []
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    with fairlead_kafka.Consumer(
+        {"bootstrap.servers": servers, "isolation.level": "read_committed"}
+    ) as consumer:
+        for of, end in consumer.end_offsets(partitions).items():
+            for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
+                found += table["value"].to_pylist()
+    return sorted(found)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -289,13 +290,15 @@ def test_an_abort_that_fails_is_logged_with_what_it_means(
     options = {
         "kafka.bootstrap.servers": query.client["bootstrap.servers"],
         **ONCE,
-        "txnappid": query.name,
+        "topic": query.name,
+        "txnappid": "daily",
         "txnversion": "0",
     }
     parsed = parse_write_options(options)
     assert parsed.exactly_once is not None
-    query.tasks(0)
+    writer = ExactlyOnceWriter(parsed, parsed.exactly_once)
+    writer.write(iter([pa.record_batch({"value": ["a"]})]))
     monkeypatch.setattr(Admin, "end_transactions", refusing(TimedOut("no answer")))
-    ExactlyOnceWriter(parsed, parsed.exactly_once).abort([None])
-    assert f"batch 0 of {query.name} failed, and could not be aborted now" in caplog.text
+    writer.abort([None])
+    assert f"batch 0 of daily-topic:{query.name} failed, and could not be aborted now" in caplog.text
     assert "readers of committed data see nothing" in caplog.text

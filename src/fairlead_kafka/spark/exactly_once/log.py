@@ -52,6 +52,9 @@ class CommitLog:
         self._topic = guarantee.log_topic
         self._transactional_id = f"{guarantee.id_prefix}-{name}-driver"
         self._name = name
+        self._former_name = guarantee.app_id
+        """Release 0.1.0 knew batch writes by their application alone. What it has decided counts
+        until there is a decision about the name; nothing is written under it any more."""
         self._admin = admin
         self._open = ExitStack()
         self._producer: Producer | None = None
@@ -113,25 +116,28 @@ class CommitLog:
         settings = {**settings_for("consumer", self._client), "isolation.level": "read_committed"}
         with Consumer(settings) as consumer:
             begin = consumer.beginning_offsets([partition])[partition]
+            found_values: dict[bytes, bytes | None] = {}
             for start in dict.fromkeys((max(begin, end - TAIL_RECORDS), begin)):
-                value = self._last_between(consumer, partition, start, end)
-                if value is not None:
+                found_values = self._last_between(consumer, partition, start, end)
+                if (value := found_values.get(self._name.encode())) is not None:
                     return Decision.decode(self._name, value)
-        return None
+        former = None if self._former_name is None else found_values.get(self._former_name.encode())
+        return None if former is None else Decision.decode(self._name, former)
 
     def _last_between(
         self, consumer: Consumer, partition: TopicPartition, start: int, end: int
-    ) -> bytes | None:
+    ) -> dict[bytes, bytes | None]:
+        """The last value of the name, and of the former name, among these records."""
         # Read to where the log ends, not to where committed data ends: there may be another query's
         # open transaction before ours.
-        key, value = self._name.encode(), None
+        keys = {each.encode() for each in (self._name, self._former_name) if each is not None}
+        values: dict[bytes, bytes | None] = {}
         for table in consumer.read_range(
             partition, start, end, columns=["key", "value"], timeout_s=READ_TIMEOUT_S
         ):
-            for row_key, row_value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
-                if row_key == key:
-                    value = row_value
-        return value
+            rows = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+            values.update((key, value) for key, value in rows if key in keys)
+        return values
 
 
 def see_to_log_topic(admin: Admin, topic: str) -> None:

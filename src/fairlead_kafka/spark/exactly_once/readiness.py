@@ -30,7 +30,7 @@ def check_ready(admin: Admin, client: Mapping[str, str], guarantee: Guarantee) -
 def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
     """Check that transactions can be described and listed, as a commit needs: Kafka 3.0 or newer,
     and the right to. BrokerError or UnsupportedVersion if not."""
-    driver = f"{guarantee.id_prefix}-{guarantee.app_id or ''}-driver"
+    driver = f"{guarantee.id_prefix}-{guarantee.write_name or ''}-driver"
     try:
         admin.describe_transactions([driver])
     except UnsupportedVersion as error:
@@ -45,9 +45,8 @@ def _check_transactions(admin: Admin, guarantee: Guarantee) -> None:
             raise BrokerError(
                 failed.code,
                 f"exactly-once writes of txnAppId={guarantee.app_id} need Write and Describe on "
-                "transactional ids that begin with "
-                f"{driver.removesuffix('driver')}; allow them, or choose names that are allowed with "
-                "transactionalIdPrefix",
+                f"transactional ids that begin with {guarantee.id_prefix}-{guarantee.app_id}-; allow them, "
+                "or choose names that are allowed with transactionalIdPrefix",
             ) from failed
 
 

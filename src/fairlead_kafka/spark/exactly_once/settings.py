@@ -64,8 +64,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], object], b
         "txnAppId",
         "write",
         "",
-        "Exactly-once batch writes: with txnVersion, the name of this write. The same again, or a lower "
-        "version, writes nothing.",
+        "Exactly-once batch writes: with txnVersion, the name of this write to its topic. The same again, or "
+        "a lower version, writes nothing to that topic.",
         not_empty,
         True,
     ),
@@ -73,7 +73,8 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], object], b
         "txnVersion",
         "write",
         "",
-        "Exactly-once batch writes: a number that grows with each new write of txnAppId, such as a batch id.",
+        "Exactly-once batch writes: a number that grows with each new write of txnAppId to the topic, such "
+        "as a batch id.",
         _version,
         True,
     ),
@@ -82,13 +83,23 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], object], b
 
 @dataclass(frozen=True)
 class Guarantee:
-    """How an exactly-once write is to be kept. `app_id` and `version` name a batch write; a
-    streaming query has names of its own."""
+    """How an exactly-once write is to be kept. `app_id`, `topic` and `version` name a batch write;
+    a streaming query has names of its own. `topic` None: the rows name their topics."""
 
     id_prefix: str = ID_PREFIX
     log_topic: str = LOG_TOPIC
     app_id: str | None = None
     version: int | None = None
+    topic: str | None = None
+
+    @property
+    def write_name(self) -> str | None:
+        """The name under which versions of a batch write are counted: of the application and the
+        topic, as Delta Lake counts them for each table. None if the write has no name.
+
+        No topic has a colon in its name, so no two pairs share a name.
+        """
+        return None if self.app_id is None else f"{self.app_id}-topic:{self.topic or ''}"
 
 
 def parse_guarantee(
@@ -130,6 +141,7 @@ def parse_guarantee(
         values.get("commitLogTopic", LOG_TOPIC),
         values.get("txnAppId"),
         values.get("txnVersion"),
+        values.get("topic"),
     )
     return guarantee, wrong
 

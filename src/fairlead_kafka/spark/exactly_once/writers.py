@@ -84,7 +84,7 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, guarantee: Guarantee) -> None:
         super().__init__(options, guarantee)
-        name, version = guarantee.app_id, guarantee.version
+        name, version = guarantee.write_name, guarantee.version
         self._comes_back = name is not None
         self._writing = (
             Writing(uuid.uuid4().hex, 0) if name is None or version is None else Writing(name, version)
@@ -95,11 +95,15 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
         return self._prepare(self._writing, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit the rows, or find that this version of this application was committed before."""
+        """Commit the rows, or find that the application has written this version to the topic
+        before."""
         _, parts = parts_of(messages)
         if not self.committer(self._writing.name).commit(self._writing.batch, parts, repeats_older=True):
             LOGGER.warning(
-                "%s had been committed before (txnAppId, txnVersion): nothing is written", self._writing
+                "txnAppId %s has written txnVersion %s or a higher one before, to %s: nothing is written",
+                self._guarantee.app_id,
+                self._guarantee.version,
+                self._guarantee.topic or "topics that rows name",
             )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
