@@ -31,7 +31,12 @@ from fairlead_kafka.client.grafana import DASHBOARDS, dashboard
 from fairlead_kafka.formats.registry import RegistryFailed
 from fairlead_kafka.lab.transcript.compare import Explanation, explanations
 from fairlead_kafka.spark.connector import REFUSED_SETTINGS
-from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
+from fairlead_kafka.spark.exactly_once.errors import (
+    CheckpointBehind,
+    CommitUnfinished,
+    NotCommitted,
+    RowsLost,
+)
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
 from fairlead_kafka.spark.reading import DataLoss
 from fairlead_kafka.spark.starting import SparkMissing, SparkNotStarted
@@ -314,6 +319,7 @@ ELSEWHERE = (
     RegistryFailed,
     DataLoss,
     NotCommitted,
+    CommitUnfinished,
     RowsLost,
     CheckpointBehind,
     SparkMissing,

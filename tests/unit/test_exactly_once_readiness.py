@@ -6,6 +6,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +18,11 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConfigError, ItemsFailed, TimedOut, UnsupportedVersion
 from fairlead_kafka.client import Admin, ConfigResource
 from fairlead_kafka.spark import planners
+from fairlead_kafka.spark.exactly_once import patience
 from fairlead_kafka.spark.exactly_once.driver import Committer
-from fairlead_kafka.spark.exactly_once.errors import NotCommitted
+from fairlead_kafka.spark.exactly_once.errors import CommitUnfinished, NotCommitted
 from fairlead_kafka.spark.exactly_once.log import CommitLog
+from fairlead_kafka.spark.exactly_once.parts import Decision
 from fairlead_kafka.spark.exactly_once.readiness import check_ready
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceWriter
@@ -213,16 +216,94 @@ def test_a_decision_that_is_refused_was_never_made_and_leaves_nothing_open(
     assert query.open_transactions() == []
 
 
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of a driver that goes on with a decision is an hour ahead each time."""
+    now_s = itertools.count(step=3600)
+    clock = SimpleNamespace(monotonic=lambda: next(now_s), sleep=lambda _s: None)
+    monkeypatch.setattr(patience, "time", clock)
+
+
+def impatient(call: Callable[..., Any], times: int) -> Callable[..., Any]:
+    """The call, which waits for no answer the first times."""
+    calls = itertools.count()
+
+    def answer(*given: Any, **named: Any) -> Any:
+        return call(*given, **named, **({"timeout_s": 0} if next(calls) < times else {}))
+
+    return answer
+
+
+@pytest.mark.usefixtures("hours")
 def test_a_decision_that_may_count_is_not_undone(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = query.tasks(0)
-
-    def lose_the_answer(*_: Any) -> None:
-        raise TimedOut("no answer")
-
-    monkeypatch.setattr(fairlead_kafka.Producer, "commit_transaction", lose_the_answer)
-    with pytest.raises(TimedOut):
+    monkeypatch.setattr(fairlead_kafka.Producer, "commit_transaction", refusing(TimedOut("no answer")))
+    with pytest.raises(CommitUnfinished, match="whether it is decided to commit it is not known"):
         query.driver().commit(0, parts)
     assert len(query.open_transactions()) == TASKS
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_driver_goes_on_with_what_is_decided_until_it_is_done(
+    query: Query, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, remembers: bool
+) -> None:
+    monkeypatch.setattr(patience, "PAUSE_S", 0.0)
+    parts = query.tasks(0)
+    for owner, name in ((fairlead_kafka.Producer, "commit_transaction"), (Admin, "end_transactions")):
+        monkeypatch.setattr(owner, name, impatient(getattr(owner, name), times=2))
+    assert query.driver(remembers=remembers).commit(0, parts)
+    assert "the decision about batch 0" in caplog.text
+    assert "committing batch 0" in caplog.text
+    assert query.open_transactions() == []
+    assert query.visible() == query.all_rows(0)
+
+
+@pytest.mark.usefixtures("hours")
+@pytest.mark.parametrize(
+    ("app_id", "remembers", "said"),
+    [
+        (None, True, "Start the query again: that finishes it"),
+        ("daily", True, "Write the same txnAppId and txnVersion again: that finishes it"),
+        (None, False, r"when kafka\.transaction\.timeout\.ms \(900000 ms\) is over, is never"),
+    ],
+)
+def test_a_decision_that_cannot_be_carried_out_is_told_and_finished_by_the_next_driver(
+    query: Query, monkeypatch: pytest.MonkeyPatch, app_id: str | None, remembers: bool, said: str
+) -> None:
+    parts, guarantee = query.tasks(0), Guarantee(app_id=app_id)
+    end, ended = Admin.end_transactions, []
+
+    def end_one(*given: Any, **named: Any) -> Any:
+        if ended:
+            raise TimedOut("no answer")
+        ended.append(1)
+        return end(*given, **named)
+
+    driver = Committer(query.client, guarantee, query.name, at_once=1, remembers=remembers)
+    with monkeypatch.context() as patched:
+        patched.setattr(Admin, "end_transactions", end_one)
+        with pytest.raises(CommitUnfinished, match=f"not all of its 3 transactions are .*{said}"):
+            driver.commit(0, parts)
+    driver.abort(parts)  # which Spark calls then
+    assert len(query.open_transactions()) == TASKS - 1
+    assert query.commit(0) is False
+    assert query.visible() == query.all_rows(0)
+
+
+def test_a_write_that_nobody_comes_back_to_is_committed_though_the_log_cannot_forget_it(
+    query: Query, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts, write = query.tasks(0), CommitLog.write
+
+    def write_decisions(log: CommitLog, decision: Decision | None) -> None:
+        if decision is None:
+            raise TimedOut("no answer")
+        write(log, decision)
+
+    monkeypatch.setattr(CommitLog, "write", write_decisions)
+    assert query.driver(remembers=False).commit(0, parts)
+    assert "is committed, and the log could not forget it: no answer" in caplog.text
+    assert query.visible() == query.all_rows(0)
 
 
 def test_transactions_that_can_neither_be_committed_nor_aborted_are_told_of(

@@ -17,7 +17,8 @@ two phases, with the decision in a log (`docs/concepts/exactly-once.md` has the 
               transactions to commit and to abort; 4 commit and abort them; 5 note that this is
               done. The batch is committed once the decision of step 3 is committed; until then it
               would be written again. A failure before step 3 aborts the prepared transactions: no
-              other process knows them
+              other process knows them. After it a driver that lives goes on until the end is clear
+              (`patience`): nobody comes back to a write without a name
     log       `CommitLog`: a compacted topic, the name of the query as key. Written in transactions
               of the driver's own transactional id, so a decision counts or was never made, and a
               driver that takes over knows that the one before can decide nothing more

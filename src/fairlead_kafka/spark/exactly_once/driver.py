@@ -11,18 +11,20 @@ from enum import Enum
 from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed
+from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.client import Admin, PreparedTransaction, TransactionDescription
 from fairlead_kafka.spark.exactly_once.errors import (
     TIMES,
     CheckpointBehind,
+    CommitUnfinished,
     NotCommitted,
     RowsLost,
     still_open,
 )
 from fairlead_kafka.spark.exactly_once.log import CommitLog
 from fairlead_kafka.spark.exactly_once.parts import Decision, Part, Writing
+from fairlead_kafka.spark.exactly_once.patience import until_clear
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, transaction_timeout_ms
 from fairlead_kafka.spark.exactly_once.task import is_task_of
 
@@ -88,9 +90,10 @@ class Committer:
 
         A batch that is older than the last one is an error, CheckpointBehind, unless
         `repeats_older`: then that batch counts as committed, too. NotCommitted: nothing of it is
-        visible, write it again. RowsLost: brokers had aborted a part after the decision. If it
-        raises anything before the decision counts, the parts are aborted; if they cannot be,
-        NotCommitted says so.
+        visible, write it again. If it raises anything before the decision counts, the parts are
+        aborted; if they cannot be, NotCommitted says so. After the decision it goes on for as long
+        as a transaction may be open; then CommitUnfinished. RowsLost: brokers had aborted a part
+        after the decision.
         """
         writing = Writing(self._name, batch)
         self._may_count = False
@@ -180,18 +183,55 @@ class Committer:
 
     def _decide(self, admin: Admin, log: CommitLog, decision: Decision) -> None:
         self._reached(Step.VOTED)
-        log.write(decision, self._decision_sent)
+        log.write(decision)
+        self._may_count = True
+        self._reached(Step.DECISION_SENT)
+        # What is not committed after this is aborted by the brokers.
+        limit_s = transaction_timeout_ms(self._client) / 1000
+        try:
+            until_clear(f"the decision about {decision.writing}", log.commit, limit_s)
+        except TimedOut as error:
+            raise self._unfinished(
+                decision, "whether it is decided to commit it is not known", error
+            ) from error
         self._reached(Step.DECIDED)
-        lost = self._carry_out(admin, decision)
+        try:
+            lost = until_clear(
+                f"committing {decision.writing}", lambda: self._carry_out(admin, decision), limit_s
+            )
+        except FairleadError as error:
+            said = f"it is decided to commit it, and not all of its {len(decision.commit)} transactions are"
+            raise self._unfinished(decision, said, error) from error
         if lost:
             raise _rows_lost(decision, lost)
         self._reached(Step.ENDED)
-        log.write(decision.carried_out() if self._remembers else None)
+        self._note(log, decision)
         self._reached(Step.DONE)
 
-    def _decision_sent(self) -> None:
-        self._may_count = True
-        self._reached(Step.DECISION_SENT)
+    def _note(self, log: CommitLog, decision: Decision) -> None:
+        """Note in the log that the decision is carried out."""
+        try:
+            log.write(decision.carried_out() if self._remembers else None)
+            log.commit()
+        except FairleadError as error:
+            if self._remembers:  # the driver that comes back finds it carried out
+                raise
+            # To tell of a failure would have rows written twice that are all committed.
+            LOGGER.warning("%s is committed, and the log could not forget it: %s", decision.writing, error)
+
+    def _unfinished(self, decision: Decision, said: str, why: FairleadError) -> CommitUnfinished:
+        if not self._remembers:
+            timeout_ms = transaction_timeout_ms(self._client)
+            then = (
+                f"What is not committed when kafka.transaction.timeout.ms ({timeout_ms} ms) is over, is "
+                "never: compare before you write it again. With txnAppId and txnVersion the same write "
+                "would finish it"
+            )
+        elif self._guarantee.app_id is not None:
+            then = "Write the same txnAppId and txnVersion again: that finishes it"
+        else:
+            then = "Start the query again: that finishes it"
+        return CommitUnfinished(f"{decision.writing}: {said} ({why}). A part of it may be visible. {then}")
 
     @contextmanager
     def _work(self) -> Iterator[tuple[Admin, CommitLog]]:

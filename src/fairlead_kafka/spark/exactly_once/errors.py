@@ -40,6 +40,11 @@ class NotCommitted(FairleadError):
     restarted query does by itself."""
 
 
+class CommitUnfinished(FairleadError):
+    """A batch was decided to be committed, and it is not known that all of its transactions are: a
+    part of it may be visible."""
+
+
 class RowsLost(FairleadError):
     """A batch was decided to be committed, but brokers had already aborted a part of it."""
 

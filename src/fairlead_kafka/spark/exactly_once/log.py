@@ -12,7 +12,7 @@ more partitions, and old decisions would not be found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -87,11 +87,9 @@ class CommitLog:
         self._producer.init_transactions()
         return self._last()
 
-    def write(self, decision: Decision | None, sent: Callable[[], None] = lambda: None) -> None:
-        """Write a decision to the log; None: the log forgets the name. If this raises TimedOut,
-        only the next `take_over` shows whether the decision counts. `sent` is called when its
-        record is in the log but not committed: if this raises before that, the decision was never
-        made."""
+    def write(self, decision: Decision | None) -> None:
+        """Write a decision to the log, where it counts once it is committed by `commit`; None: the
+        log forgets the name. If this raises, the decision was never made."""
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
         value = None if decision is None else decision.encode()
@@ -104,7 +102,11 @@ class CommitLog:
                 # driver's, the abort says so (KIP-588).
                 self._producer.abort_transaction()
             raise
-        sent()
+
+    def commit(self) -> None:
+        """Commit what was written. TimedOut: whether it counts is not known; call this again, or
+        the next `take_over` shows it."""
+        assert self._producer is not None, "take_over comes first"
         self._producer.commit_transaction()
 
     def _last(self) -> Decision | None:
