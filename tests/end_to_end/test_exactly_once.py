@@ -18,6 +18,7 @@ from fairlead_kafka.spark.exactly_once import task as tasks
 from fairlead_kafka.spark.exactly_once.driver import Committer, Step
 from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
 from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
+from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from tests.support.exactly_once_rig import GUARANTEE, TASKS, Crash, Query
 from tests.support.waiting import until
@@ -327,3 +328,18 @@ def test_another_process_makes_up_ids_of_its_own(query: Query, monkeypatch: pyte
     query.driver().commit(0, [first])
     monkeypatch.setattr(tasks, "os", SimpleNamespace(getpid=lambda: -1))
     assert query.task(1, 0).transaction.transactional_id != first.transaction.transactional_id
+
+
+def test_a_worker_remembers_ids_of_the_last_queries_and_none_of_named_batch_writes(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_used", {})
+    monkeypatch.setattr(tasks, "NAMES_MAX", 2)
+    rows = pa.record_batch({"value": ["a"]})
+    for version in range(3):
+        prepare(query.client, Guarantee(app_id="app"), Writing("app", version), query.name, iter([rows]))
+    assert tasks._used == {}
+    for name in ("one", "two", "one", "three"):
+        prepare(query.client, GUARANTEE, Writing(f"{query.name}-{name}", 0), query.name, iter([rows]))
+    remembered = [prefix for _, prefix in tasks._used]
+    assert remembered == [tasks.prefix_of(GUARANTEE, f"{query.name}-{name}") for name in ("one", "three")]

@@ -38,9 +38,11 @@ from fairlead_kafka.spark.writing import send_all
 _ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 _DRAWN = re.compile("[0-9a-f]{32}")
 """Random part of a task's transactional id: `uuid.uuid4().hex`."""
+NAMES_MAX = 64
+"""Streaming queries whose ids a worker remembers; of one that is forgotten it makes up new ones."""
 _used: dict[tuple[int, str], dict[str, int]] = {}
-"""(This process, prefix of ids) → id → the batch that it was used for last. Spark's workers live on
-from task to task."""
+"""(This process, prefix of ids) → id → the batch that it was used for last, of the NAMES_MAX names
+that were used last. Spark's workers live on from task to task."""
 
 
 class TaskStep(Enum):
@@ -110,7 +112,7 @@ def prepare(
             raise
     assert prepared is not None, "rows were sent"
     reached(TaskStep.PREPARED)
-    _used.setdefault((os.getpid(), prefix_of(guarantee, writing.name)), {})[transactional_id] = writing.batch
+    _remember(guarantee, writing, transactional_id)
     return TaskPrepared(writing, Part(prepared, rows, digest.value))
 
 
@@ -121,11 +123,7 @@ def _transactional_id(client: Mapping[str, str], guarantee: Guarantee, writing: 
     """
     prefix = prefix_of(guarantee, writing.name)
     used = _used.get((os.getpid(), prefix), {})
-    # The batch of a batch write is a number of the user's, who may leave one out that was not
-    # committed.
-    earlier = (
-        [each for each, batch in used.items() if batch < writing.batch] if guarantee.app_id is None else []
-    )
+    earlier = [each for each, batch in used.items() if batch < writing.batch]
     if earlier:
         with Admin(settings_for("admin", client)) as admin:
             try:
@@ -139,3 +137,14 @@ def _transactional_id(client: Mapping[str, str], guarantee: Guarantee, writing: 
                 del used[each]
                 return each
     return f"{prefix}{uuid.uuid4().hex}"
+
+
+def _remember(guarantee: Guarantee, writing: Writing, transactional_id: str) -> None:
+    """Note that a later batch may use the id again. Nothing is noted of a named batch write: its
+    batch is a number of the user's, who may leave one out that was not committed."""
+    if guarantee.app_id is not None:
+        return
+    key = os.getpid(), prefix_of(guarantee, writing.name)
+    _used[key] = {**_used.pop(key, {}), transactional_id: writing.batch}
+    if len(_used) > NAMES_MAX:
+        del _used[next(iter(_used))]
