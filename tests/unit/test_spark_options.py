@@ -3,6 +3,8 @@ reason."""
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from fairlead_kafka.base.errors import ConfigError
@@ -12,6 +14,7 @@ from fairlead_kafka.spark.option_checks import WrongOptions
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED
 from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 from fairlead_kafka.spark.parsed_options import Values
+from fairlead_kafka.spark.progress import ProgressListener
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -217,3 +220,22 @@ def test_a_topic_that_cannot_be_is_told_on_the_driver(name: str) -> None:
 
 def test_parsed_options_have_a_type_for_every_option_of_the_table() -> None:
     assert list(Values.__annotations__) == [option.name for option in OPTIONS]
+
+
+def test_options_do_not_show_what_the_user_gave_the_clients() -> None:
+    given = {
+        **SERVERS,
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.username": "me",
+        "kafka.sasl.password": "hidden-1",
+        "kafka.ssl.key.password": "hidden-2",
+        "valueformat": "avro",
+        "valueschema": '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}',
+        "schemaregistry.url": "http://me:hidden-3@localhost:1",
+    }
+    read = parse_read_options({**given, "subscribe": "t"})
+    write = parse_write_options({**given, "topic": "t", "deliveryguarantee": "exactly-once"})
+    for shown in (read, write, read.layout.value, write.formats.value, ProgressListener(client=read.client)):
+        assert "hidden" not in repr(shown)
+    assert pickle.loads(pickle.dumps(read)).client["sasl.password"] == "hidden-1"

@@ -1,6 +1,7 @@
 """Spark's text options as typed settings, by `option_table`; one error names all invalid options.
 
-Spark lower-cases option names before Python sees them.
+Spark lower-cases option names before Python sees them. Settings of clients and of a Schema Registry
+are texts as the user gave them, among them passwords, so no `repr` of options shows them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ReadOptions:
     Of `topics`, `pattern` and `assignment` one is set; none in a view of the whole cluster.
     """
 
-    client: dict[str, str]
+    client: dict[str, str] = field(repr=False)
     topics: list[str] | None = None
     pattern: str | None = None
     assignment: dict[str, list[int]] | None = None
@@ -74,7 +75,7 @@ class ReadOptions:
 class WriteOptions:
     """Settings of a write. `topic` None: the column `topic` names each row's topic."""
 
-    client: dict[str, str] = field(default_factory=dict)
+    client: dict[str, str] = field(default_factory=dict, repr=False)
     topic: str | None = None
     include_headers: bool | None = None
     """None: the column headers is written if there is one; else whether there must be one."""

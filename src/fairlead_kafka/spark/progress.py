@@ -200,7 +200,7 @@ class ProgressListener(StreamingQueryListener):
     """
 
     tell: Callable[[SourceProgress], None] | None = None
-    client: Mapping[str, str] | None = None
+    client: Mapping[str, str] | None = field(default=None, repr=False)
     totals: dict[tuple[str, int], Totals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

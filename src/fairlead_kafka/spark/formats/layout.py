@@ -3,6 +3,7 @@ checked when the read is planned."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ class FieldFormat:
     kind: str = "raw"
     schema: str | None = None
     subject: str | None = None
-    registry: Mapping[str, str] | None = None
+    registry: Mapping[str, str] | None = dataclasses.field(default=None, repr=False)
     reader: AvroSchema | None = None
     writer: AvroSchema | None = None
     message: MessageOf | None = None
