@@ -343,3 +343,33 @@ def test_a_worker_remembers_ids_of_the_last_queries_and_none_of_named_batch_writ
         prepare(query.client, GUARANTEE, Writing(f"{query.name}-{name}", 0), query.name, iter([rows]))
     remembered = [prefix for _, prefix in tasks._used]
     assert remembered == [tasks.prefix_of(GUARANTEE, f"{query.name}-{name}") for name in ("one", "three")]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_batch_that_is_repeated_without_rows_after_its_decision_is_done_with(
+    query: Query, lost: bool
+) -> None:
+    parts = query.tasks(0)
+    with pytest.raises(Crash):
+        query.driver(crash_at=Step.DECIDED).commit(0, parts)
+    if lost:
+        for part in parts:
+            query.time_out(part)
+    query.driver().commit(0, [])
+    assert query.open_transactions() == []
+    # The workers live on, and take their ids again.
+    assert query.commit(1)
+    assert query.commit(2)
+    assert query.visible() == (query.all_rows(1, 2) if lost else query.all_rows(0, 1, 2))
+
+
+def test_rows_lost_of_a_write_without_a_name_are_not_said_to_come_again(query: Query) -> None:
+    parts = query.tasks(0)
+
+    def reached(step: Step) -> None:
+        if step is Step.DECIDED:
+            query.time_out(parts[0])
+
+    unnamed = Committer(query.client, GUARANTEE, query.name, reached, remembers=False)
+    with pytest.raises(RowsLost, match="compare before you write it again"):
+        unnamed.commit(0, parts)

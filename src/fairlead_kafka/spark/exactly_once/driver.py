@@ -157,7 +157,9 @@ class Committer:
             raise _rows_lost(last, lost)
         else:
             chosen = list(parts) if new else []
-        if chosen or parts:
+        # Tasks use ids again once their transactions have ended: that a decision is carried out is
+        # noted before, or its transactions would look lost.
+        if chosen or parts or (last is not None and not last.done):
             self._vote(admin, writing, chosen)
             # What is already committed stays the last word: of a batch that is repeated everything
             # is left over.
@@ -203,7 +205,7 @@ class Committer:
             said = f"it is decided to commit it, and not all of its {len(decision.commit)} transactions are"
             raise self._unfinished(decision, said, error) from error
         if lost:
-            raise _rows_lost(decision, lost)
+            raise _rows_lost(decision, lost, remembers=self._remembers)
         self._reached(Step.ENDED)
         self._note(log, decision)
         self._reached(Step.DONE)
@@ -365,7 +367,9 @@ def _instead_of(lost: Sequence[Part], last: Decision | None, parts: Sequence[Par
     return chosen
 
 
-def _rows_lost(decision: Decision, lost: Sequence[Part], *, repeated: bool = False) -> RowsLost:
+def _rows_lost(
+    decision: Decision, lost: Sequence[Part], *, repeated: bool = False, remembers: bool = True
+) -> RowsLost:
     rows = sum(part.rows for part in lost)
     said = (
         f"{decision.writing}: it was decided to commit it, and brokers had aborted {len(lost)} of its "
@@ -377,6 +381,11 @@ def _rows_lost(decision: Decision, lost: Sequence[Part], *, repeated: bool = Fal
             "time, so these rows cannot be told "
             "from those that are committed. Start with a new checkpoint at the offsets that you choose. "
             f"{TIMES}"
+        )
+    if not remembers:
+        return RowsLost(
+            f"{said}. The others are committed, and a write without a name is not finished by another: "
+            f"compare before you write it again. {TIMES}"
         )
     return RowsLost(
         f"{said}. Start the query again: it writes the batch again, and these rows are committed then. "
