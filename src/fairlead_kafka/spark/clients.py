@@ -24,7 +24,11 @@ from fairlead_kafka.client import Consumer, Producer
 from fairlead_kafka.runtime import keep_freed_memory
 from fairlead_kafka.spark.shipped import with_shipped_files
 
+NO_NEW_TOPICS: Mapping[str, str] = {"allow.auto.create.topics": "false"}
+"""Settings of a consumer that only looks: a topic that was deleted while a query reads it stays
+deleted, and is told as missing."""
 READ_SETTINGS: Mapping[str, str] = {
+    **NO_NEW_TOPICS,
     "max.partition.fetch.bytes": str(8 * MIB),
     "fetch.max.bytes": str(24 * MIB),
 }

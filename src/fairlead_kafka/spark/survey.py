@@ -23,6 +23,7 @@ from fairlead_kafka.base.errors import (
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
+from fairlead_kafka.spark.clients import NO_NEW_TOPICS
 from fairlead_kafka.spark.offsets import OffsetsByPartition
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.shipped import with_shipped_files
@@ -61,7 +62,7 @@ class Survey:
     def consumer(self) -> Consumer:
         """The client that looks up offsets, as `isolation.level` has them; it joins no group."""
         if self._consumer is None:
-            self._consumer = Consumer(with_shipped_files(self._options.client))
+            self._consumer = Consumer({**NO_NEW_TOPICS, **with_shipped_files(self._options.client)})
         return self._consumer
 
     def find(self) -> Found:
@@ -137,7 +138,8 @@ class Survey:
         """The first record batch that reaches to `begin` or beyond, as what a look at `offset`
         found."""
         if self._looker is None:
-            self._looker = Consumer({**with_shipped_files(self._options.client), **ONE_BATCH})
+            settings = {**NO_NEW_TOPICS, **with_shipped_files(self._options.client), **ONE_BATCH}
+            self._looker = Consumer(settings)
         for table in self._looker.read_batches(partition, begin, end, self._options.poll_timeout_ms / 1000):
             if not table.num_rows:
                 continue

@@ -3,12 +3,16 @@ transactions."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka.spark.reading import DataLoss
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.base.errors import BrokerError, TimedOut
+from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.reading import DataLoss, TaskRanges
 from tests.unit.spark_stream.driving import Offsets, advance, rows
 
 
@@ -210,3 +214,23 @@ def test_a_query_that_began_at_the_latest_offsets_reads_a_topic_made_again_from_
     send(topic, 5)
     again = advance(reader, gone)
     assert len(rows(reader, gone, again)) == 5
+
+
+def test_a_topic_that_is_gone_is_not_made_again_by_the_query_that_reads_it(
+    stream: Any, admin: Any, topic: str
+) -> None:
+    reader = stream(
+        subscribe=topic,
+        failOnDataLoss="false",
+        **{"kafka.default.api.timeout.ms": 200, "kafkaConsumer.pollTimeoutMs": 200},
+    )
+    partition = TopicPartition(topic, 0)
+    admin.delete_topics([topic])
+    for ask in (reader.survey.latest, reader.survey.earliest):
+        with pytest.raises(BrokerError, match=f"topic {topic} is not in the cluster"):
+            ask([partition])
+    with suppress(BrokerError, TimedOut):
+        reader.survey.look(partition, 0, 5)
+    with suppress(TimedOut):
+        assert list(reader.read(TaskRanges((OffsetRange(partition, 0, 5),)))) == []
+    assert topic not in admin.list_topics()
