@@ -3,6 +3,7 @@ asks for that."""
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -98,6 +99,24 @@ def test_what_is_kept_of_a_commit_is_what_was_promised(
     commit(cluster, 7)
     lose(cluster, power)
     assert committed(cluster) == kept
+
+
+def test_a_commit_whose_write_failed_waits_for_replicas_no_more() -> None:
+    cluster = cluster_of_one({})
+    commit(cluster, 1)
+    cluster.host.disk.faults.fail("/data/0", errno.ENOSPC)
+    asked = committing(cluster, 2)
+    cluster.host.run_until(lambda: asked.answer is not None)
+    assert asked.answer is not None
+    assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+    broker = cluster.brokers[0]
+    partition = broker.log_of(OFFSETS_TOPIC, 0)
+    assert not isinstance(partition, int)
+    assert len(broker.replication.leading(partition).waiting) == 0
+    cluster.host.disk.faults.heal("/data/0")
+    cluster.host.advance(5_000)
+    commit(cluster, 3)
+    assert committed(cluster) == 3
 
 
 def test_the_offsets_alone_may_be_synced() -> None:

@@ -143,11 +143,14 @@ def _when_replicated(broker: InternalHost, led: Led, done: Callable[[int], None]
             # Too few replicas in sync only now: it is replicated, and counts.
             done(ErrorCode.NONE if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
+    end_offset, replicated = led.partition.log_end, broker.guard.bind(report)
+
     def written(success: bool) -> None:
         if not success:
+            led.waiting.forget(end_offset, replicated)
             report(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    led.when_replicated(led.partition.log_end, broker.guard.bind(report))
+    led.when_replicated(end_offset, replicated)
     if not reported:
         broker.logs.when_written(written)
 
