@@ -28,6 +28,7 @@ from fairlead_kafka.client.single_records import (
     PythonSingleSend,
 )
 from fairlead_kafka.producer import Submission
+from fairlead_kafka.runtime import Completion
 
 pytestmark = pytest.mark.skipif(not MACHINE_CODE, reason="there is no machine code to compare with")
 
@@ -69,7 +70,7 @@ ODD = st.tuples(
     st.just(()),
     st.sampled_from([{}, {"topic": "one"}, {"value": b"", "topic": "one"}, {"nothing": 1}]),
 )
-OTHER = st.tuples(st.sampled_from(["take", "release", "reserve", "shut", "admit"]), st.just(()), st.just({}))
+OTHER = st.tuples(st.sampled_from(["take", "release", "line_up", "shut", "admit"]), st.just(()), st.just({}))
 STEPS = st.lists(st.one_of(SENT, SENT, SENT, ODD, OTHER), max_size=40)
 
 
@@ -122,13 +123,12 @@ class Side:
         if self.taken:
             self.pool.release(self.taken.pop(0).reserved_bytes)
 
-    def _reserve(self) -> Any:
-        completion = self.pool.reserve(TOTAL_BYTES // 2)
-        if completion is None:
-            self.pool.release(TOTAL_BYTES // 2)
-            return "granted"
-        self.pool.withdraw(TOTAL_BYTES // 2, completion)
-        return "in line"
+    def _line_up(self) -> Any:
+        place = (TOTAL_BYTES // 2, Completion[None]())
+        self.pool.line_up(place)
+        called = place[1].done()
+        self.pool.leave(place)
+        return "called" if called else "in line"
 
     def _shut(self) -> None:
         self.intake.shut("it is shut")
@@ -313,9 +313,13 @@ def test_headers_that_grow_while_a_record_waits_for_room_are_those_of_the_call()
     side.pool.free_bytes = 0
     given = [("name", b"value")]
     _, size_bytes, record = side.send("one", b"value", headers=given)
-    side.pool.free_bytes = left - size_bytes
+    place = (size_bytes, Completion[None]())
+    side.pool.line_up(place)
+    side.pool.free_bytes = left
     given.append(("later", b"more"))
-    assert side.send(**record._asdict(), reserved_bytes=size_bytes).row == 0
+    assert side.send(**record._asdict())[0] == "no room", "somebody is in line before"
+    assert side.send(**record._asdict(), place=place).row == 0
+    side.pool.leave(place)
     side.check()
     (submission,) = side.intake.take(False)
     assert submission.columns.headers.item(0) == [("name", b"value")]

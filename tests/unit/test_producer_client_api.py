@@ -9,6 +9,7 @@ import pytest
 from fairlead_kafka.base.errors import BufferExhausted, ConfigError, InvalidRecord, TimedOut, UsageError
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.producer import Flush
+from fairlead_kafka.runtime import Completion
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 
@@ -109,33 +110,38 @@ def test_an_interrupted_wait_for_memory_leaves_the_line(rig: Rig, monkeypatch: p
     assert metric(producer, "buffer-available-bytes") == 500
 
 
-def test_memory_is_granted_first_come_first_served() -> None:
-    pool = MemoryPool(100)
-    assert pool.reserve(90) is None
-    big, small = pool.reserve(80), pool.reserve(5)
-    assert big is not None
-    assert small is not None
+def test_memory_is_taken_first_come_first_served() -> None:
+    pool, taken = MemoryPool(100), []
+    assert pool.take_for("first", 90, taken)
+    assert not pool.take_for("big", 80, taken)
+    big, small = (80, Completion[None]()), (5, Completion[None]())
+    pool.line_up(big)
+    pool.line_up(small)
+    assert (pool.may_take(big), pool.may_take(small), pool.may_take(None)) == (True, False, False)
     pool.release(10)
-    assert not big.done()
-    assert not small.done()
+    assert not big[1].done()
     pool.release(80)
-    assert big.done()
-    assert small.done()
-    pool.release(85)
-    assert pool.free_bytes == 100
+    assert (big[1].done(), small[1].done()) == (True, False)
+    assert pool.take_for("big", 80, taken)
+    pool.leave(big)
+    assert small[1].done()
+    assert pool.may_take(small)
+    assert taken == ["first", "big"]
+    assert pool.free_bytes == 20
 
 
-def test_a_reservation_withdrawn_at_the_last_moment_is_given_back() -> None:
+def test_a_caller_that_leaves_the_line_when_it_is_called_leaves_the_memory_to_the_next() -> None:
     pool = MemoryPool(100)
-    pool.reserve(100)
-    first, second = pool.reserve(60), pool.reserve(60)
-    assert first is not None
-    assert second is not None
+    assert pool.take(100)
+    first, second = (60, Completion[None]()), (60, Completion[None]())
+    pool.line_up(first)
+    pool.line_up(second)
     pool.release(100)
-    assert first.done()
-    pool.withdraw(60, first)
-    assert second.done()
-    pool.withdraw(60, second)
+    assert first[1].done()
+    for _ in range(2):
+        pool.leave(first)
+    assert second[1].done()
+    pool.leave(second)
     assert pool.free_bytes == 100
     assert not pool.waiting()
 
@@ -251,8 +257,8 @@ def test_close_fails_those_who_wait_for_memory(rig: Rig) -> None:
     rig.cluster.on_produce = lambda *_: 19
     producer = rig.producer(buffer_memory=300)
     producer.send("t", b"x" * 250)
-    waiting = producer.core._memory.reserve(200)
-    assert waiting is not None
+    waiting: Completion[None] = Completion()
+    producer.core._memory.line_up((200, waiting))
     producer.close(timeout_s=0)
     with pytest.raises(UsageError, match=r"closed"):
         waiting.result(0)

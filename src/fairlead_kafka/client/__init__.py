@@ -10,8 +10,8 @@ One implementation, two client APIs. The work of a call between its waits is wri
 generator that yields its waits (`hosting.Steps`). `run_blocking` drives it on the calling thread,
 `run_async` in the event loop. A method of a client class is one line around that, and
 `tests/tidy/test_client_apis_agree.py` compares names, parameters and docstrings. Where an
-interrupt, a time-out or a cancelled task ends a wait, the generator is closed and releases the
-memory that it had reserved.
+interrupt, a time-out or a cancelled task ends a wait, the generator is closed and leaves the line
+for memory.
 
 Thread, clock and waits come from outside. A client is given an `opener` (`hosting.Opener`; of
 production: `open_host`), which makes the machine and returns its `Host`: it accepts operations, has
@@ -24,7 +24,8 @@ Records are not operations, because there are many of them.
                 code (`single_records`)
     send_table  turns a table into columns, without copying, and submits pieces of about 2 MiB as
                 room comes (`producer_core.ProducerCore`)
-    MemoryPool  counts buffer.memory. Calls reserve, first come, first served; the machine releases
+    MemoryPool  counts buffer.memory. Records take it, first come, first served; the machine
+                releases it
     tables      takes any object that gives Arrow batches; splits it into what is checked together
     Delivery    results of one chunk or table. The machine reports a batch by one call; arrays are
                 made when a caller first looks

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
@@ -24,7 +25,7 @@ from fairlead_kafka.base.topic_names import wrong_topic_name
 from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import Steps, Waiting
-from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.client.memory import MemoryPool, Place
 from fairlead_kafka.client.single_records import NO_ROOM, Column, Pairs, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
 from fairlead_kafka.producer.submission import Rows
@@ -199,9 +200,9 @@ class Intake(Generic[H]):
     def offering(self, no_room: Callable[[int, Record], T]) -> Callable[..., H | T]:
         """Make the function that takes a single record, with the parameters of `Producer.send`.
 
-        It checks the record, reserves its bytes, appends it, and returns its handle. If there is no
-        room, or others are in line for it, it returns what `no_room(size_bytes, record)` returns.
-        Once those bytes are reserved the record is offered again, with `reserved_bytes`.
+        It checks the record, appends it, which takes its bytes, and returns its handle. If there is
+        no room, or others are in line for it, it returns what `no_room(size_bytes, record)`
+        returns. The first in line offers its record again once it is called, with its `place`.
 
         Nearly all records go by machine code (`SingleSend`); what follows here does the same for
         every record, whatever it needs.
@@ -222,7 +223,7 @@ class Intake(Generic[H]):
             partition: int | None = None,
             timestamp_ms: int | None = None,
             on_delivery: OnDelivery | None = None,
-            reserved_bytes: int = 0,
+            place: Place | None = None,
         ) -> H | T:
             """See `Producer.send`."""
             if beyond:
@@ -244,18 +245,21 @@ class Intake(Generic[H]):
             placed = NO_PARTITION if partition is None else partition
             stamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
             wake, row = False, NO_ROOM
-            with memory.lock:
-                if memory.waiters and not reserved_bytes:
-                    self._check()
-                else:
-                    buffer, wake = self._buffer_for(topic)
-                    pool = None if reserved_bytes else memory
-                    row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size, pool)
-                    if buffer.size_bytes >= CHUNK_MAX_BYTES:
-                        del open_buffers[topic]
-                        wake = True
-            if wake:
-                self._wake()
+            try:
+                with memory.lock:
+                    if not memory.may_take(place):
+                        self._check()
+                    else:
+                        buffer, wake = self._buffer_for(topic)
+                        row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size, memory)
+                        if buffer.size_bytes >= CHUNK_MAX_BYTES:
+                            del open_buffers[topic]
+                            wake = True
+                if wake:
+                    self._wake()
+            except BaseException:
+                self._cut_short()
+                raise
             if row == NO_ROOM:
                 return no_room(size, Record(topic, value, key, pairs, partition, timestamp_ms, on_delivery))
             return handle(buffer.delivery, row)
@@ -273,19 +277,30 @@ class Intake(Generic[H]):
         )
         return by_machine_code.send
 
-    def put(self, submission: Submission) -> None:
-        """Submit a piece of a table, whose memory is reserved already.
+    def put(self, submission: Submission, place: Place | None = None) -> bool:
+        """Submit a piece of a table, which takes its bytes. False, and nothing done, if there is no
+        room, or others than `place` are first in line for it.
 
         UsageError if closed or shut.
         """
-        with self._memory.lock:
-            self._check()
-            self._open.pop(submission.topic, None)
-            self._items.append(submission)
-            wake = not self._expected or submission.reserved_bytes >= CHUNK_MAX_BYTES
-            self._expected = True
-        if wake:
-            self._wake()
+        size = submission.reserved_bytes
+        try:
+            with self._memory.lock:
+                self._check()
+                if not self._memory.may_take(place):
+                    return False
+                self._open.pop(submission.topic, None)
+                submission.created_ns = self._now_ns()
+                if not self._memory.take_for(submission, size, self._items):
+                    return False
+                wake = not self._expected or size >= CHUNK_MAX_BYTES
+                self._expected = True
+            if wake:
+                self._wake()
+        except BaseException:
+            self._cut_short()
+            raise
+        return True
 
     def take(self, coming_back: bool) -> list[Submission]:
         """All submissions since the last call; see `producer.submission.Intake`."""
@@ -361,6 +376,11 @@ class Intake(Generic[H]):
         """Raise UsageError if the producer is closed."""
         if self._closed is not None:
             raise UsageError(str(self._closed))
+
+    def _cut_short(self) -> None:
+        """Wake the machine: a call that an exception ended may have left something for it."""
+        with suppress(UsageError):  # it has ended
+            self._wake()
 
     def _check(self) -> None:
         self.check()

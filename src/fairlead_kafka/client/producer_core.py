@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
@@ -36,7 +36,7 @@ from fairlead_kafka.client.hosting import (
 )
 from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
-from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.client.memory import MemoryPool, Place
 from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.client.undelivered import log_undelivered, why_waiting
@@ -51,6 +51,7 @@ from fairlead_kafka.runtime import Completion
 if TYPE_CHECKING:
     from fairlead_kafka.client.serializing import Serializing
 
+T = TypeVar("T")
 EXIT_S = 5.0
 """Seconds that records of all unclosed producers have together when the interpreter ends."""
 QUIET_S = 1.0
@@ -133,13 +134,10 @@ class ProducerCore(Generic[H]):
 
     def offer_steps(self, size_bytes: int, record: Record) -> Steps[H]:
         """Submit a record that found no room (`Intake.offering`), once it has room."""
-        yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")
-        try:
-            handle = self.offer(**record._asdict(), reserved_bytes=size_bytes)
-        except Exception:
-            self._memory.release(size_bytes)
-            raise
-        assert not isinstance(handle, tuple), "it was offered with the room that it needs"
+        what = f"a record of {size_bytes} bytes for topic {record.topic!r}"
+        offer = partial(self.offer, **record._asdict())
+        handle = yield from self._in_line(size_bytes, 1, what, lambda place: offer(place=place))
+        assert not isinstance(handle, tuple), "it was offered when there was room for it"
         return handle
 
     def table_steps(self, topic: str, table: object) -> Steps[Delivery]:
@@ -176,7 +174,6 @@ class ProducerCore(Generic[H]):
             what = (
                 f"{size} bytes of the table for topic {topic!r} (its first {submitted} rows are on their way)"
             )
-            yield from self._reserve(size, columns.count - start, what)
             piece = Submission(
                 topic,
                 Rows(
@@ -191,11 +188,10 @@ class ProducerCore(Generic[H]):
                 reserved_bytes=size,
             )
             delivery.grow(stop - start)
-            try:
-                self._intake.put(piece)
-            except Exception:
-                self._memory.release(size)
-                raise
+            if not self._intake.put(piece):
+                submit = partial(self._intake.put, piece)
+                taken = yield from self._in_line(size, columns.count - start, what, submit)
+                assert taken, "it was submitted when there was room for it"
 
     def flush_steps(self, timeout_s: float | None) -> Steps[None]:
         """Wait until everything sent is delivered or failed. TimedOut after `timeout_s` seconds."""
@@ -364,21 +360,26 @@ class ProducerCore(Generic[H]):
 
     # Inside
 
-    def _reserve(self, size_bytes: int, records: int, what: str) -> Steps[None]:
-        completion = self._memory.reserve(size_bytes)
-        if completion is None:
-            return
+    def _in_line(self, size_bytes: int, records: int, what: str, submit: Callable[[Place], T]) -> Steps[T]:
+        """Wait in line until `size_bytes` are free for this call, and return what `submit` returns,
+        which takes them."""
+        place: Place = (size_bytes, Completion())
         try:
-            self._intake.check()
-            if self._hosted.inside:
-                raise self._exhausted(records, what + " at once, and a delivery callback cannot wait for it")
-            self._wake()  # with someone in line, nothing lingers
-            with self.timed("waited_ns"):
-                yield from wait_until(
-                    completion, self._max_block_ms / 1000, lambda: self._exhausted(records, what)
-                )
+            try:
+                self._memory.line_up(place)
+                self._intake.check()
+                if self._hosted.inside:
+                    raise self._exhausted(records, f"{what} at once, and a delivery callback cannot wait")
+                self._wake()  # with someone in line, nothing lingers
+                with self.timed("waited_ns"):
+                    yield from wait_until(
+                        place[1], self._max_block_ms / 1000, lambda: self._exhausted(records, what)
+                    )
+                return submit(place)
+            finally:
+                self._memory.leave(place)
         except BaseException:
-            self._memory.withdraw(size_bytes, completion)
+            self._memory.leave(place)  # Ctrl-C may have come within the other call; nobody else would do it
             raise
 
     def _flushed(self, what: str) -> Completion[None]:
