@@ -162,3 +162,21 @@ def test_a_commit_whose_task_was_cancelled_is_waited_for_by_the_next_one(rig: Ri
 
     drive(rig, main)
     assert coordinator.committed("t")[0] == [b"kept"]
+
+
+def test_a_begin_whose_task_was_cancelled_is_gone_on_with_by_the_next_one(rig: Rig) -> None:
+    coordinator = FakeTransactions(rig.cluster)
+
+    async def main() -> None:
+        async with producer(rig, transactional_id="app") as sender:
+            await sender.init_transactions()
+            task = asyncio.ensure_future(sender.begin_transaction())
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            async with sender.transaction():
+                await sender.send("t", b"kept", partition=0)
+
+    drive(rig, main)
+    assert coordinator.committed("t")[0] == [b"kept"]

@@ -182,7 +182,9 @@ class Producer:
         """Begin a transaction: later sends belong to it. A producer has one at a time.
 
         UsageError before init_transactions or if a transaction is open; TransactionFailed if it
-        failed and was not aborted yet; ProducerFenced, or another error that ended the producer.
+        failed and was not aborted yet; ProducerFenced, or another error that ended the producer. A
+        call that Ctrl-C or a cancellation ended may be made again, as those to init, commit and
+        abort may: it goes on with the one before.
         """
         self._run(self._core.transactions.begin())
 

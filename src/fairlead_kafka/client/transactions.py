@@ -2,7 +2,8 @@
 
 Outside a transaction the intake is shut, so a send fails at once; sends inside a transaction need
 no check. A call that ended by a time-out or an interrupt, before its caller had the answer, is
-remembered: the same call again waits for it, or gets its outcome; no other call is begun before.
+remembered: the same call again waits for it, or gets its outcome, and `_MAY_FOLLOW` says which
+other calls are let through before. What those find is for the machine's states to say.
 """
 
 from __future__ import annotations
@@ -50,6 +51,17 @@ _TIMES = {
     "abort_transaction": "txn_abort_ns",
 }
 """Call → the total of `ProducerMeter` that its time is added to."""
+_MAY_FOLLOW: dict[str | None, tuple[str, ...]] = {
+    None: tuple(_TIMES),
+    "init_transactions": ("init_transactions",),
+    "begin_transaction": ("begin_transaction", "commit_transaction", "abort_transaction"),
+    "send_offsets_to_transaction": tuple(_TIMES),
+    "prepare_transaction": ("prepare_transaction", "abort_transaction"),
+    "commit_transaction": ("commit_transaction", "abort_transaction"),
+    "abort_transaction": ("abort_transaction",),
+}
+"""Call whose end its caller did not hear of (None: there is none) → calls that may come next. An
+abort after what may have failed: the machine knows whether it did."""
 _NONE_OPEN = (
     "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
 )
@@ -92,31 +104,28 @@ class TransactionSteps:
         self._max_block_ns: int = ms_to_ns(settings["max.block.ms"])
         self._transactional = settings["transactional.id"] is not None
         self._unheard: str | None = None
+        """The call whose end its caller did not hear of, a key of `_MAY_FOLLOW`."""
         if self._transactional:
             intake.shut(_NONE_OPEN)
 
     def init(self, timeout_s: float | None) -> Steps[None]:
         """Get the producer id; see `Producer.init_transactions`."""
         name = "init_transactions"
-        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        deadline_ns, again = self._deadline_ns(timeout_s), self._again(name)
         self._intake.check()
         if self._transactional:
             self._check_thread(name)
             yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
         completion: Completion[None] = Completion()
-        yield from self._ask(name, InitTransactions(completion, deadline_ns, again), completion, ends=True)
+        yield from self._ask(name, InitTransactions(completion, deadline_ns, again), completion)
 
     def begin(self) -> Steps[None]:
         """Begin a transaction, and let the intake accept records; see
         `Producer.begin_transaction`."""
-        if self._unheard is not None:
-            raise UsageError(
-                f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again "
-                "to learn its end"
-            )
+        name = "begin_transaction"
         completion: Completion[None] = Completion()
-        yield from self._ask("begin_transaction", BeginTransaction(completion), completion)
-        self._intake.admit()
+        operation = BeginTransaction(completion, self._again(name))
+        yield from self._ask(name, operation, completion, self._intake.admit)
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
         """Commit a group's offsets with the transaction; does nothing without offsets. See
@@ -127,6 +136,7 @@ class TransactionSteps:
         deadline_ns = self._deadline_ns(None)
         if checked:
             name = "send_offsets_to_transaction"
+            self._again(name)
             completion: Completion[None] = Completion()
             yield from self._ask(name, SendOffsets(completion, deadline_ns, checked, who), completion)
 
@@ -137,13 +147,12 @@ class TransactionSteps:
         The intake is shut first, so that what was sent before is all of it.
         """
         name = "commit_transaction" if commit else "abort_transaction"
-        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        deadline_ns, again = self._deadline_ns(timeout_s), self._again(name)
         self._check_thread(name)
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
         completion: Completion[None] = Completion()
-        operation = EndTransaction(completion, deadline_ns, commit, again)
-        yield from self._ask(name, operation, completion, ends=True)
+        yield from self._ask(name, EndTransaction(completion, deadline_ns, commit, again), completion)
 
     def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
         """Deliver everything sent and leave the transaction open; see
@@ -152,13 +161,12 @@ class TransactionSteps:
         The intake is shut first, so that what was sent before is all of it.
         """
         name = "prepare_transaction"
-        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        deadline_ns, again = self._deadline_ns(timeout_s), self._again(name)
         self._check_thread(name)
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
         completion: Completion[PreparedTransaction | None] = Completion()
-        operation = PrepareTransaction(completion, deadline_ns, again)
-        return (yield from self._ask(name, operation, completion, ends=True))
+        return (yield from self._ask(name, PrepareTransaction(completion, deadline_ns, again), completion))
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
         """End a transaction's `with` block, of which `error` came out (None: none): commit, or
@@ -191,27 +199,39 @@ class TransactionSteps:
             LOGGER.warning("producer closed with an open transaction, which did not end: %s", error)
 
     def _ask(
-        self, name: str, operation: TransactionOperation, completion: Completion[T], *, ends: bool = False
+        self,
+        name: str,
+        operation: TransactionOperation,
+        completion: Completion[T],
+        done: Callable[[], None] = lambda: None,
     ) -> Steps[T]:
-        """Submit the operation of the call `name`, and wait for its `completion`. `ends`: the
-        operation ends the transaction, and the call may be repeated after a time-out."""
+        """Submit the operation of the call `name`, and wait for its `completion`; then call
+        `done`."""
         self._intake.check()
         self._check_thread(name)
-        self._hosted.submit(operation)
-        heard = False
         try:
+            self._hosted.submit(operation)
             with self._timed(_TIMES[name]):
                 answer = yield from wait_for(completion)
-            heard = True
-        except TimedOut:
+            done()
+            self._unheard = None
+            return answer
+        except BaseException as error:
+            if isinstance(error, TimedOut) or not isinstance(error, Exception):
+                self._unheard = name
+            elif self._unheard == name:
+                self._unheard = None
             raise
-        except Exception:
-            heard = True
-            raise
-        finally:
-            if ends:
-                self._unheard = None if heard else name
-        return answer
+
+    def _again(self, name: str) -> bool:
+        """True if the call `name` was made before and its end not heard of. UsageError if that is
+        another call, which `name` may not follow."""
+        if name not in _MAY_FOLLOW[self._unheard]:
+            raise UsageError(
+                f"{name} cannot be called now: {self._unheard} was not waited for; call it again to learn "
+                "its end"
+            )
+        return self._unheard == name
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
         wait_ns = self._max_block_ns if timeout_s is None else s_to_ns(min(timeout_s, LONGEST_S))

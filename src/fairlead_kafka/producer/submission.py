@@ -233,6 +233,7 @@ class BeginTransaction(NamedTuple):
     """Operation: begin a transaction, to which later submissions belong. Answered with None."""
 
     completion: Completion[None]
+    again: bool = False
 
 
 class SendOffsets(NamedTuple):

@@ -229,6 +229,8 @@ class Transactions:
         elif self.state is TransactionState.READY:
             self._fire(_T.BEGIN)
             self._ledger.resolve(operation.completion)
+        elif operation.again and self.state is TransactionState.IN_TRANSACTION:
+            self._ledger.resolve(operation.completion)
         else:
             self._refuse_state(operation, "begin_transaction")
 
