@@ -159,6 +159,48 @@ def test_renewed_certificates_are_used_by_the_next_connection(
     assert tls.wrap("localhost")[0] is not first
 
 
+@pytest.mark.parametrize("way", ["folder", "file", "property", "dir", "location", "password"])
+def test_files_in_a_folder_or_behind_a_reference_are_watched_too(
+    certificates: Certificates, tmp_path: Path, way: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    pem, other = certificates.trust.read_text(), certificates.issue("localhost").read_text()
+    other = other[other.index("-----BEGIN CERTIFICATE") :]
+    watched, contents = {
+        "folder": (folder / "ca.pem", (pem, other)),
+        "file": (folder / "ca", (pem, other)),
+        "dir": (folder / "ca", (pem, other)),
+        "property": (folder / "p", tuple(f"ca={each!r}".replace("'", "") for each in (pem, other))),
+        "location": (folder / "p", (f"at={certificates.trust}", f"at={folder / 'ca.pem'}")),
+        "password": (folder / "p", ("one", "two")),
+    }[way]
+    (folder / "ca.pem").write_text(other)
+    watched.write_text(contents[0])
+    given = {
+        "folder": {"ssl.ca.location": str(folder)},
+        "file": {"ssl.truststore.certificates": f"${{file:{watched}}}"},
+        "dir": {"ssl.truststore.certificates": f"${{dir:{folder}:ca}}"},
+        "property": {"ssl.truststore.certificates": f"${{file:{watched}:ca}}"},
+        "location": {"ssl.truststore.location": f"${{file:{watched}:at}}"},
+        "password": {
+            "ssl.truststore.location": str(certificates.trust),
+            "ssl.key.password": f"${{file:{watched}}}",
+        },
+    }[way]
+    tls = client_tls(**given)
+    first, _ = tls.wrap("localhost")
+    assert tls.wrap("localhost")[0] is first
+    before = os.stat(folder)
+    watched.write_text(contents[1])  # in place
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second, _ = tls.wrap("localhost")
+    assert second is not first
+    assert way == "password" or first.get_ca_certs(True) != second.get_ca_certs(True)
+    watched.unlink()
+    assert tls.wrap("localhost")[0] is second or way == "password"
+
+
 def test_why_a_handshake_failed_is_said(certificates: Certificates, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     ours = client_tls(ssl_truststore_location=str(certificates.trust))

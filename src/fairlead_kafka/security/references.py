@@ -55,6 +55,20 @@ def resolve(text: str, what: str) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def files_of(text: str) -> list[str]:
+    """Paths of the files that the references in `text` are read from; those of the environment have
+    none."""
+    found = [(provider, argument) for provider, argument in _REFERENCE.findall(text) if provider != "env"]
+    paths = []
+    for provider, argument in found:
+        parts = _PATH_AND_NAME.fullmatch(argument)
+        if parts is None:
+            paths.append(argument)
+        else:
+            paths.append(os.path.join(parts[1], parts[2]) if provider == "dir" else parts[1])
+    return paths
+
+
 def parse_properties(text: str) -> dict[str, str]:
     """The keys and values of a Java properties file (java.util.Properties). Of a key that is given
     twice the last value counts.

@@ -22,7 +22,7 @@ from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.ciphers import openssl_names
 from fairlead_kafka.security.failures import Address, Facts, explain
 from fairlead_kafka.security.key_stores import Identity, identity, pem_of, trusted_certificates
-from fairlead_kafka.security.references import resolve
+from fairlead_kafka.security.references import files_of, resolve
 from fairlead_kafka.security.tls_sockets import tls_context
 
 LOGGER = GuardedLogger("fairlead_kafka.security")
@@ -31,10 +31,10 @@ STORE_MAX_BYTES = 16 << 20
 something else is told of, not read whole."""
 RETRY_AFTER_S = 10.0
 """Seconds after which files that changed and are of no use are read again, though nothing changed:
-what a reference leads to may have."""
+who may read them may have."""
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM_SUFFIXES = (".pem", ".crt", ".cer")
-_Stamp = tuple[tuple[str, int, int], ...]
+_Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 class Contexts(ABC):
@@ -43,8 +43,7 @@ class Contexts(ABC):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._files = [path for key in _LOCATIONS if (path := self._text(key)) is not None]
-        self._stamp = _stamp(self._files)
+        self._stamp = _stamp(self._files())
         self._refused: _Stamp | None = None
         self._again_s = 0.0
         self._context = self._made()
@@ -55,7 +54,7 @@ class Contexts(ABC):
 
     def _current(self) -> ssl.SSLContext:
         """The context for a connection that begins now, with the files as they are now."""
-        stamp = _stamp(self._files)
+        stamp = _stamp(self._files())
         if stamp != self._stamp and (stamp != self._refused or time.monotonic() >= self._again_s):
             try:
                 self._context = self._made()
@@ -74,14 +73,30 @@ class Contexts(ABC):
                 self._refused = stamp
         return self._context
 
+    def _files(self) -> list[str]:
+        """Paths of all files that a context is made of: those that settings name, those in a folder
+        of authorities, and those that references in settings lead to."""
+        paths: list[str] = []
+        for key in (*_LOCATIONS, *_TEXTS):
+            paths += files_of(self._raw(key) or "")
+        for key in _LOCATIONS:
+            with contextlib.suppress(ConfigError, OSError):  # `_made` tells it
+                if (path := self._text(key)) is not None:
+                    paths += _pem_files(path) if os.path.isdir(path) else [path]
+        return paths
+
     def _given(self, key: str) -> bool:
         return self._settings[key] is not None
 
-    def _text(self, key: str) -> str | None:
+    def _raw(self, key: str) -> str | None:
         value = self._settings[key]
         if value is None:
             return None
-        return resolve(value.reveal() if isinstance(value, Secret) else str(value), key)
+        return value.reveal() if isinstance(value, Secret) else str(value)
+
+    def _text(self, key: str) -> str | None:
+        raw = self._raw(key)
+        return None if raw is None else resolve(raw, key)
 
     # What goes into a context
 
@@ -240,6 +255,13 @@ _KEY_STORE = ("ssl.keystore.location",)
 _KEY_TEXTS = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
 _KEY_FILES = ("ssl.key.location", "ssl.certificate.location")
 _LOCATIONS = ("ssl.truststore.location", *_KEY_STORE, *_KEY_FILES)
+_TEXTS = (
+    *_KEY_TEXTS,
+    "ssl.truststore.certificates",
+    "ssl.key.password",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
+)
 
 
 def _pem_files(folder: str) -> list[str]:
@@ -269,13 +291,13 @@ def _read(path: str, setting: str) -> bytes:
 
 
 def _stamp(paths: list[str]) -> _Stamp:
-    """Value that changes when one of these files is written again, or a file in one of these
-    folders is created or deleted."""
+    """Value that changes when one of these files is written again or replaced, and when they are
+    others."""
     stamps = []
     for path in paths:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: no path
             found = os.stat(path)
-            stamps.append((path, found.st_mtime_ns, found.st_size))
+            stamps.append((path, found.st_mtime_ns, found.st_size, found.st_ino))
     return tuple(stamps)
 
 
