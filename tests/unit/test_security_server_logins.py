@@ -17,7 +17,7 @@ from scramp import ScramClient
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
-from fairlead_kafka.security.mechanisms import Plain, Scram
+from fairlead_kafka.security.mechanisms import SCRAM_HASHES, Plain, Scram
 from fairlead_kafka.security.server_mechanisms import (
     Answer,
     Bounded,
@@ -143,6 +143,31 @@ def test_scram_lets_in_who_knows_the_password(mechanism: str, user: str) -> None
     assert (done.user, done.expires_ms, server.blocking) == (user, None, False)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    "password", ["no\u00a0break", "soft\u00adhyphen", "\u2168 \ufb01n", "a\x07", "e\u0301"]
+)
+def test_names_and_passwords_are_taken_as_they_are(mechanism: str, password: str) -> None:
+    """What Kafka's tools store is the hash of the password's UTF-8; the salt may be short."""
+    name = SCRAM_HASHES[mechanism]
+    salted = hashlib.pbkdf2_hmac(name, password.encode(), b"salt", 4096)
+    stored_key = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
+    by_kafka = Stored(b"salt", stored_key, hmac.digest(salted, b"Server Key", name), 4096)
+    for stored in (by_kafka, Stored(*scram_credential(mechanism, Secret(password)))):
+        client = Scram(mechanism, lambda: (password, Secret(password)))
+        assert logged_in(client, ScramServer(mechanism, {password: stored}.get)) == password
+    plain = Plain(lambda: (password, Secret(password))).next(None)
+    assert plain == b"\0%b\0%b" % (password.encode(), password.encode())
+
+
+def test_half_a_character_is_told_and_not_shown() -> None:
+    for mechanism in (Plain, lambda reveal: Scram("SCRAM-SHA-256", reveal)):
+        with pytest.raises(ConfigError, match="UTF-8 can write") as told:
+            mechanism(lambda: ("alice", Secret("secret\ud800"))).next(None)
+        assert "secret" not in repr(told.value)
+        assert told.value.__cause__ is None
+
+
 def test_scram_is_that_of_the_rfc() -> None:
     """RFC 7677, 3: its password and salt; its own client nonce."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -189,8 +214,8 @@ def test_a_weak_or_foreign_credential_is_none() -> None:
 
 
 def test_a_password_that_cannot_be_stored_is_told() -> None:
-    for password, iterations in (("a\x07", 4096), ("\ud800", 4096), ("good", 4095)):
-        with pytest.raises(ConfigError, match="SASLprep"):
+    for password, iterations in (("", 4096), ("\ud800", 4096), ("good", 4095)):
+        with pytest.raises(ConfigError, match="a text that UTF-8 can write"):
             scram_credential("SCRAM-SHA-256", Secret(password), iterations)
 
 

@@ -29,10 +29,10 @@ ConnectionFailed, tried again. A client's messages are bounded before they are r
 one is AuthenticationFailed too, with a message to the client that reveals no more than Kafka's.
 Secrets are `base.secret.Secret`s: no message or log line shows one.
 
-Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12
-and signatures are `cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, because the package
-for it is not maintained; the modules of the server's SCRAM and of tokens have the reasons why they
-are written here.
+Python's `ssl` is OpenSSL and the operating system's trust; PKCS12 and signatures are
+`cryptography`'s, Kerberos is `gssapi`'s. JKS is read here, because the package for it is not
+maintained; the modules of the server's SCRAM and of tokens have the reasons why they are written
+here.
 """
 
 from fairlead_kafka.security.transport import client_transport

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import re
+import secrets
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -13,13 +18,24 @@ from fairlead_kafka.security.tokens import Token
 
 if TYPE_CHECKING:
     from gssapi import SecurityContext
-    from scramp import ScramClient
 
 Reveal = Callable[[], tuple[str, Secret]]
 """User name and password, resolved at each log-in."""
 _EXTENSION_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+SCRAM_ITERATIONS_MIN = 4096
+"""Fewest hashes of a password (Kafka's `ScramMechanism.minIterations`)."""
 SCRAM_ITERATIONS_MAX = 1_000_000
 """Kafka's brokers store 4,096 to 16,384; a million take half a second."""
+_NONCE_BYTES = 24
+_NO_BINDING = b"n,,"
+"""Kafka has no channel binding."""
+_SERVER_FIRST = re.compile(
+    rb"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9/+=]+),i=(?P<iterations>[0-9]+)"
+    rb"(?:,[A-Za-z]+=[^,\x00]+)*"
+)
+_SERVER_FINAL = re.compile(rb"v=(?P<proof>[A-Za-z0-9/+=]+)(?:,[A-Za-z]+=[^,\x00]+)*")
+_SERVER_ERROR = re.compile(rb"e=([\x20-\x2b\x2d-\x7e]{1,100})")
 SECURITY_NONE = b"\x01"
 """GSSAPI's security layers: none; encryption is TLS's affair (RFC 4752, 3.1)."""
 
@@ -35,62 +51,109 @@ class Plain:
     def next(self, challenge: bytes | None) -> bytes | None:
         """The message to the broker, which has user and password, if `challenge` is None; else
         None, for the log-in is complete at this end. ConfigError if user or password has a null
-        character."""
+        character, or is no text."""
         if challenge is not None:
             return None
         user, password = self._reveal()
         if "\0" in user or "\0" in password.reveal():
             raise ConfigError("sasl.username and sasl.password must not hold a null character")
-        return b"\0" + user.encode() + b"\0" + password.reveal().encode()
+        return b"\0" + _utf8(user) + b"\0" + _utf8(password.reveal())
 
 
 class Scram:
     """SCRAM: each end proves to the other that it knows the password, without sending it (RFC 5802,
-    7677; KIP-84)."""
+    7677; KIP-84). As in Kafka, whose tools store them so, user name and password are taken as they
+    are given, in UTF-8, and not prepared by SASLprep."""
 
     blocking = True  # thousands of hashes
 
     def __init__(self, mechanism: str, reveal: Reveal) -> None:
         self._mechanism = mechanism
+        self._hash = SCRAM_HASHES[mechanism]
         self._reveal = reveal
-        self._client: ScramClient | None = None
         self._stage = 0
+        self._password = b""
+        self._nonce = secrets.token_urlsafe(_NONCE_BYTES).encode()
+        self._first = b""
+        self._proof_of_broker = b""
 
     def next(self, challenge: bytes | None) -> bytes | None:
         """The next message to the broker, whose last one was `challenge` (None: begin); None: the
         log-in is complete at this end. AuthenticationFailed if the broker's message is not one of
-        SCRAM, or does not prove that the broker knows the password."""
-        from scramp import ScramClient, ScramException
-
+        SCRAM, or does not prove that the broker knows the password. ConfigError if user or password
+        is no text."""
         self._stage += 1
+        if challenge is None:
+            user, password = self._reveal()
+            self._password = _utf8(password.reveal())
+            name = _utf8(user).replace(b"=", b"=3D").replace(b",", b"=2C")
+            self._first = b"n=%b,r=%b" % (name, self._nonce)
+            return _NO_BINDING + self._first
         try:
-            if challenge is None:
-                user, password = self._reveal()
-                self._client = ScramClient([self._mechanism], user, password.reveal())
-                return str(self._client.get_client_first()).encode()
-            said = challenge.decode()
-            assert self._client is not None, "it has begun"
             if self._stage == 2:
-                _check_iterations(said)
-                self._client.set_server_first(said)
-                return str(self._client.get_client_final()).encode()
-            self._client.set_server_final(said)
-        except (ScramException, UnicodeError, ValueError) as error:
+                return self._proof(challenge)
+            self._check_proof(challenge)
+        except ValueError as error:
             raise AuthenticationFailed(
                 f"the broker's part of the log-in by {self._mechanism} does not fit: {error}"
             ) from None
         return None
 
-
-def _check_iterations(server_first: str) -> None:
-    """Raise ValueError if a server's first message asks for so many iterations of the hash that
-    they would only hold this client up."""
-    given = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
-    number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-    if not 0 < number <= SCRAM_ITERATIONS_MAX:
-        raise ValueError(
-            f"it asks for {given[:10] or 'no'} iterations, and {SCRAM_ITERATIONS_MAX} at most are computed"
+    def _proof(self, said: bytes) -> bytes:
+        """The last message, which proves that this end knows the password. ValueError if the
+        broker's first message is of no use."""
+        found = _SERVER_FIRST.fullmatch(said)
+        if found is None:
+            raise ValueError(_server_error(said) or "its first message is not one of SCRAM")
+        if not found["nonce"].startswith(self._nonce) or found["nonce"] == self._nonce:
+            raise ValueError("its nonce does not go on from the client's")
+        iterations = _iterations(found["iterations"].decode())
+        salt = base64.b64decode(found["salt"], validate=True)
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
+        final = b"c=%b,r=%b" % (base64.b64encode(_NO_BINDING), found["nonce"])
+        signed = b",".join((self._first, said, final))
+        client_key = hmac.digest(salted, b"Client Key", self._hash)
+        signature = hmac.digest(hashlib.new(self._hash, client_key).digest(), signed, self._hash)
+        self._proof_of_broker = hmac.digest(
+            hmac.digest(salted, b"Server Key", self._hash), signed, self._hash
         )
+        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        return final + b",p=" + base64.b64encode(proof)
+
+    def _check_proof(self, said: bytes) -> None:
+        """Raise ValueError unless the broker's last message proves that it knows the password."""
+        found = _SERVER_FINAL.fullmatch(said)
+        if found is None:
+            raise ValueError(_server_error(said) or "its last message is not one of SCRAM")
+        shown, expected = base64.b64decode(found["proof"], validate=True), self._proof_of_broker
+        if not expected or not hmac.compare_digest(shown, expected):
+            raise ValueError("it does not know the password")
+
+
+def _server_error(said: bytes) -> str:
+    """The error that a broker's message reports, in words; empty if it reports none."""
+    found = _SERVER_ERROR.match(said)
+    return "" if found is None else f"it says {found[1].decode()}"
+
+
+def _iterations(given: str) -> int:
+    """How many hashes a broker asks for. ValueError if they are so few that the password is not
+    safe, or so many that they would only hold this client up."""
+    number = int(given) if len(given) < 10 else 0
+    if not SCRAM_ITERATIONS_MIN <= number <= SCRAM_ITERATIONS_MAX:
+        raise ValueError(
+            f"it asks for {given[:10]} iterations, and {SCRAM_ITERATIONS_MIN} to {SCRAM_ITERATIONS_MAX} are "
+            "computed"
+        )
+    return number
+
+
+def _utf8(text: str) -> bytes:
+    """`text` in UTF-8. ConfigError, which does not show it, if it holds half a character."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError("sasl.username and sasl.password must be texts that UTF-8 can write") from None
 
 
 class OAuthBearer:

@@ -1,11 +1,10 @@
 """The server's end of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84), with
 credentials from the cluster's metadata.
 
-It is written here with `hashlib` and `hmac`, and not with `scramp`, as the client's end is:
-`scramp` refuses an authorization id, which Kafka allows if it is the user's name; it looks up a
-name as SASLprep changes it, where Kafka's tools store it as it is; it refuses salts of less than 12
-bytes, which Kafka takes; and it fails at once for an unknown user, which reveals the names of
-users.
+It is written here with `hashlib` and `hmac`, as the client's end is (`mechanisms`), and not with
+`scramp`, which refuses an authorization id, though Kafka allows the user's name; changes names and
+passwords by SASLprep, where Kafka takes them as they are; refuses salts of less than 12 bytes,
+which Kafka takes; and fails at once for an unknown user, which reveals the names of users.
 """
 
 from __future__ import annotations
@@ -23,14 +22,12 @@ from typing import NamedTuple, Protocol
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.base.units import KIB
+from fairlead_kafka.security.mechanisms import SCRAM_HASHES, SCRAM_ITERATIONS_MIN
 from fairlead_kafka.security.server_mechanisms import Answer, refuse
 
 MESSAGE_MAX_BYTES = 128 * KIB
 """Largest message taken. A user's name has 32 KiB at most, thrice as much once its commas are
 written in three letters each."""
-ITERATIONS_MIN = 4096
-"""Fewest hashes of a password that is stored (Kafka's `ScramMechanism.minIterations`)."""
-_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NONCE_BYTES = 24
 SALT_BYTES = 16
 """Bytes of the salts that are made here. A credential with a salt of another length (Kafka's tools
@@ -82,7 +79,7 @@ class _Nobody(NamedTuple):
     salt: bytes
     stored_key: bytes
     server_key: bytes
-    iterations: int = ITERATIONS_MIN
+    iterations: int = SCRAM_ITERATIONS_MIN
 
 
 class _Awaited(Enum):
@@ -92,25 +89,26 @@ class _Awaited(Enum):
 
 
 def scram_credential(
-    mechanism: str, password: Secret, iterations: int = ITERATIONS_MIN
+    mechanism: str, password: Secret, iterations: int = SCRAM_ITERATIONS_MIN
 ) -> tuple[bytes, bytes, bytes, int]:
-    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is
-    prepared by SASLprep, as our clients do.
+    """(salt, stored key, server key, iterations) of a password, with a new salt.
 
-    ConfigError for a password that SASLprep does not allow, and for fewer than ITERATIONS_MIN.
+    ConfigError for a password that UTF-8 cannot write, and for fewer than SCRAM_ITERATIONS_MIN.
     """
-    from scramp import ScramException, ScramMechanism
-
     try:
-        made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(
-            password.reveal(), iteration_count=iterations, salt=secrets.token_bytes(SALT_BYTES)
-        )
-    except (ScramException, ValueError):
+        text = password.reveal().encode()
+    except UnicodeEncodeError:
+        text = b""
+    if not text or iterations < SCRAM_ITERATIONS_MIN:
         raise ConfigError(
-            "a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed "
-            f"{ITERATIONS_MIN} times at least"
-        ) from None
-    return made
+            "a password for SCRAM must be a text that UTF-8 can write, not empty, and hashed "
+            f"{SCRAM_ITERATIONS_MIN} times at least"
+        )
+    hash_name, salt = SCRAM_HASHES[mechanism], secrets.token_bytes(SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac(hash_name, text, salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", hash_name)
+    stored_key = hashlib.new(hash_name, client_key).digest()
+    return salt, stored_key, hmac.digest(salted, b"Server Key", hash_name), iterations
 
 
 class ScramServer:
@@ -121,7 +119,7 @@ class ScramServer:
 
     def __init__(self, mechanism: str, credential: Callable[[str], StoredCredential | None]) -> None:
         self._mechanism = mechanism
-        self._hash = _HASHES[mechanism]
+        self._hash = SCRAM_HASHES[mechanism]
         self._lookup = credential
         self._awaited = _Awaited.FIRST
         self._user = ""
@@ -190,7 +188,7 @@ class ScramServer:
         made = hmac.digest(_OF_NOBODY, f"{self._mechanism},{user}".encode(), "sha512")
         nobody = _Nobody(made[:SALT_BYTES], secrets.token_bytes(size), secrets.token_bytes(size))
         self._known = (
-            found is not None and found.iterations >= ITERATIONS_MIN and len(found.stored_key) == size
+            found is not None and found.iterations >= SCRAM_ITERATIONS_MIN and len(found.stored_key) == size
         )
         return found if found is not None and self._known else nobody
 
