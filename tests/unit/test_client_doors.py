@@ -7,6 +7,7 @@ import asyncio
 import gc
 import inspect
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -86,6 +87,46 @@ def test_a_closed_client_says_so_in_one_sentence(kind: str, name: str) -> None:
     with pytest.raises(UsageError) as told:
         run(method(**given))
     assert str(told.value) == f"this {client_name} is closed; make a new one"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_in_a_forked_process_every_client_says_whose_it_is() -> None:
+    clients = {kind: make() for kind, make in MAKERS.items()}
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.write(writer, "\n".join(forked_calls(clients)).encode() or b"all")
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as lines:
+        assert lines.read() == "all"
+    os.waitpid(child, 0)
+    for client in clients.values():
+        run(client.close())
+
+
+def forked_calls(clients: dict[str, Any]) -> list[str]:
+    """Calls that do not say that their client is another process's."""
+    wrong = []
+    for kind, name in calls():
+        method = getattr(clients[kind], name)
+        needed = [
+            each
+            for each, about in inspect.signature(method).parameters.items()
+            if about.default is inspect.Parameter.empty
+        ]
+        given = {each: [NewTopic("t")] if name == "create_topics" else ARGUMENTS[each] for each in needed}
+        client_name = kind.removeprefix("async ").removesuffix(" of a group")
+        try:
+            run(method(**given))
+            wrong.append(f"{kind}.{name}: nothing")
+        except UsageError as error:
+            if f"this {client_name} belongs to another process" not in str(error):
+                wrong.append(f"{kind}.{name}: {error}")
+        except BaseException as error:
+            wrong.append(f"{kind}.{name}: {error!r}")
+    return wrong
 
 
 def test_a_closed_cluster_says_so_too() -> None:

@@ -197,6 +197,7 @@ def test_in_a_forked_process_handles_of_before_say_so(rig: Rig) -> None:
     table = producer.send_table("t", pa.table({"value": [b"v"]}))
     producer.core._intake.forked()
     assert repr(ack) == "<Ack of topic 't', of another process>"
-    for wait in (ack.result, ack.done, table.result, lambda: producer.send("t", b"v")):
+    assert repr(table) == "<TableAck of topic 't', of another process>"
+    for wait in (ack.result, ack.done, table.result, table.done, lambda: producer.send("t", b"v")):
         with pytest.raises(UsageError, match=r"belongs to another process"):
             wait()

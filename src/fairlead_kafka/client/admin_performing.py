@@ -21,6 +21,7 @@ from fairlead_kafka.client.hosting import (
     closed,
     connect,
     connect_first,
+    forked_away,
     instance_id,
     wait_for,
     wait_until,
@@ -58,7 +59,9 @@ class Performing:
         return connect(self.host, self.settings, timeout_s)
 
     def check(self) -> None:
-        """Raise UsageError if the client is closed."""
+        """Raise UsageError if the client is closed, or belongs to another process."""
+        if self.host.forked:
+            raise forked_away("admin client")
         if self.closed:
             raise closed("admin client")
 

@@ -15,6 +15,7 @@ from fairlead_kafka.client.hosting import (
     closed,
     connect,
     connect_first,
+    forked_away,
     instance_id,
     wait_for,
 )
@@ -42,7 +43,9 @@ class Asking:
         """Counters of polls and the records that they return."""
 
     def check(self) -> None:
-        """Raise UsageError if the client is closed."""
+        """Raise UsageError if the client is closed, or belongs to another process."""
+        if self.host.forked:
+            raise forked_away("consumer")
         if self.closed:
             raise closed("consumer")
 

@@ -165,9 +165,11 @@ class Delivery:
         return (self._call_back, (completed,)) if self.callbacks else None
 
     def done(self, row: int) -> bool:
-        """True if the row has its result. UsageError in a forked process."""
+        """True if the row (-1: every row) has its result. UsageError in a forked process."""
         if self.owner is not None:
             self.owner.check_process()
+        if row == ALL_ROWS:
+            return not self.pending
         if self.timestamps is None:
             return False
         with self._lock:

@@ -121,13 +121,15 @@ class _TableHandle:
 
     def done(self) -> bool:
         """True once every row is delivered or failed. UsageError in a forked process."""
-        return not self._delivery.pending
+        return self._delivery.done(ALL_ROWS)
 
     def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} of topic {self._delivery.topic!r}, {self._delivery.pending} rows "
-            "pending>"
-        )
+        try:
+            self.done()
+            state = f"{self._delivery.pending} rows pending"
+        except UsageError:
+            state = "of another process"
+        return f"<{type(self).__name__} of topic {self._delivery.topic!r}, {state}>"
 
     def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[pa.Table]:
         yield from _wait(self._delivery, ALL_ROWS, timeout_s, "rows")

@@ -192,6 +192,14 @@ def closed(client: str) -> UsageError:
     return UsageError(f"this {client} is closed; make a new one")
 
 
+def forked_away(client: str) -> UsageError:
+    """The error that every call of a client raises in a process that was forked away from its
+    own."""
+    return UsageError(
+        f"this {client} belongs to another process (it was forked away); make a new one in this process"
+    )
+
+
 def end_with(client: object, abandon: Callable[[], None]) -> None:
     """Call `abandon` when the client object is dropped, so that the thread of an unclosed one ends.
 

@@ -24,7 +24,7 @@ from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX
 from fairlead_kafka.base.topic_names import wrong_topic_name
 from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
-from fairlead_kafka.client.hosting import Steps, Waiting
+from fairlead_kafka.client.hosting import Steps, Waiting, forked_away
 from fairlead_kafka.client.memory import MemoryPool, Place
 from fairlead_kafka.client.single_records import NO_ROOM, Column, Pairs, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
@@ -367,9 +367,7 @@ class Intake(Generic[H]):
         Locks may have been held at the fork, so the lock is replaced.
         """
         self._memory.lock = Lock()
-        self._closed = self._forked = UsageError(
-            "this producer belongs to another process (it was forked away); make a new one in this process"
-        )
+        self._closed = self._forked = forked_away("producer")
         self._open.clear()
 
     def check(self) -> None:

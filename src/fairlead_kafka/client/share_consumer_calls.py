@@ -27,6 +27,7 @@ from fairlead_kafka.client.hosting import (
     closed,
     connect,
     connect_first,
+    forked_away,
     instance_id,
     open_host,
     wait_for,
@@ -304,7 +305,9 @@ class ShareConsumerCalls:
         self._hosted.close(CLOSE_S)
 
     def check(self) -> None:
-        """Raise UsageError if the client is closed."""
+        """Raise UsageError if the client is closed, or belongs to another process."""
+        if self._hosted.forked:
+            raise forked_away("share consumer")
         if self.closed:
             raise closed("share consumer")
 
