@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fairlead_kafka.base.errors import BufferExhausted, ConfigError, InvalidRecord, TimedOut, UsageError
-from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.client.memory import MemoryPool, Place, take_for
 from fairlead_kafka.producer import Flush
 from fairlead_kafka.runtime import Completion
 from tests.support.metrics import memory_is_free, metric
@@ -110,37 +110,39 @@ def test_an_interrupted_wait_for_memory_leaves_the_line(rig: Rig, monkeypatch: p
     assert metric(producer, "buffer-available-bytes") == 500
 
 
-def test_memory_is_taken_first_come_first_served() -> None:
+def test_memory_is_granted_first_come_first_served() -> None:
     pool, taken = MemoryPool(100), []
-    assert pool.take_for("first", 90, taken)
-    assert not pool.take_for("big", 80, taken)
-    big, small = (80, Completion[None]()), (5, Completion[None]())
+    assert take_for("first", 90, pool, taken)
+    assert not take_for("big", 80, pool, taken)
+    big, small = Place(80), Place(5)
     pool.line_up(big)
     pool.line_up(small)
-    assert (pool.may_take(big), pool.may_take(small), pool.may_take(None)) == (True, False, False)
     pool.release(10)
-    assert not big[1].done()
+    assert not big.called.done()
     pool.release(80)
-    assert (big[1].done(), small[1].done()) == (True, False)
-    assert pool.take_for("big", 80, taken)
+    assert big.called.done()
+    assert small.called.done()
+    assert not pool.waiting()
+    assert take_for("big", 80, big, taken)
     pool.leave(big)
-    assert small[1].done()
-    assert pool.may_take(small)
+    assert pool.free_bytes == 15
+    pool.leave(small)
     assert taken == ["first", "big"]
     assert pool.free_bytes == 20
 
 
-def test_a_caller_that_leaves_the_line_when_it_is_called_leaves_the_memory_to_the_next() -> None:
+def test_a_place_given_up_at_the_last_moment_is_given_back() -> None:
     pool = MemoryPool(100)
     assert pool.take(100)
-    first, second = (60, Completion[None]()), (60, Completion[None]())
+    first, second = Place(60), Place(60)
     pool.line_up(first)
     pool.line_up(second)
     pool.release(100)
-    assert first[1].done()
+    assert first.called.done()
+    assert not second.called.done()
     for _ in range(2):
         pool.leave(first)
-    assert second[1].done()
+    assert second.called.done()
     pool.leave(second)
     assert pool.free_bytes == 100
     assert not pool.waiting()
@@ -216,7 +218,6 @@ def test_a_flush_covers_failed_records_and_nothing_is_flushed_at_once(rig: Rig) 
 
 
 def test_a_flush_does_not_wait_for_what_comes_after_it(rig: Rig) -> None:
-    from fairlead_kafka.runtime import Completion
 
     producer = rig.producer(linger_ms=0)
     rig.cluster.on_produce = lambda node, topic, partition, header: 19 if partition == 1 else None
@@ -257,11 +258,11 @@ def test_close_fails_those_who_wait_for_memory(rig: Rig) -> None:
     rig.cluster.on_produce = lambda *_: 19
     producer = rig.producer(buffer_memory=300)
     producer.send("t", b"x" * 250)
-    waiting: Completion[None] = Completion()
-    producer.core._memory.line_up((200, waiting))
+    waiting = Place(200)
+    producer.core._memory.line_up(waiting)
     producer.close(timeout_s=0)
     with pytest.raises(UsageError, match=r"closed"):
-        waiting.result(0)
+        waiting.called.result(0)
 
 
 def test_a_machine_that_ends_fails_what_is_open(rig: Rig) -> None:

@@ -25,7 +25,7 @@ from fairlead_kafka.base.topic_names import wrong_topic_name
 from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import Steps, Waiting, forked_away
-from fairlead_kafka.client.memory import MemoryPool, Place
+from fairlead_kafka.client.memory import MemoryPool, Place, take_for
 from fairlead_kafka.client.single_records import NO_ROOM, Column, Pairs, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Submission
 from fairlead_kafka.producer.submission import Rows
@@ -202,7 +202,8 @@ class Intake(Generic[H]):
 
         It checks the record, appends it, which takes its bytes, and returns its handle. If there is
         no room, or others are in line for it, it returns what `no_room(size_bytes, record)`
-        returns. The first in line offers its record again once it is called, with its `place`.
+        returns. A caller in line offers its record again once it is called, with its `place`, whose
+        bytes the record takes.
 
         Nearly all records go by machine code (`SingleSend`); what follows here does the same for
         every record, whatever it needs.
@@ -244,14 +245,14 @@ class Intake(Generic[H]):
                 raise self.too_large("the record", topic, size)
             placed = NO_PARTITION if partition is None else partition
             stamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
-            wake, row = False, NO_ROOM
+            wake, row, source = False, NO_ROOM, place or memory
             try:
                 with memory.lock:
-                    if not memory.may_take(place):
+                    if memory.waiters and place is None:
                         self._check()
                     else:
                         buffer, wake = self._buffer_for(topic)
-                        row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size, memory)
+                        row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size, source)
                         if buffer.size_bytes >= CHUNK_MAX_BYTES:
                             del open_buffers[topic]
                             wake = True
@@ -279,7 +280,7 @@ class Intake(Generic[H]):
 
     def put(self, submission: Submission, place: Place | None = None) -> bool:
         """Submit a piece of a table, which takes its bytes. False, and nothing done, if there is no
-        room, or others than `place` are first in line for it.
+        room, or others are in line for it. The bytes are those of `place`, if one is given.
 
         UsageError if closed or shut.
         """
@@ -287,11 +288,11 @@ class Intake(Generic[H]):
         try:
             with self._memory.lock:
                 self._check()
-                if not self._memory.may_take(place):
+                if self._memory.waiters and place is None:
                     return False
                 self._open.pop(submission.topic, None)
                 submission.created_ns = self._now_ns()
-                if not self._memory.take_for(submission, size, self._items):
+                if not take_for(submission, size, place or self._memory, self._items):
                     return False
                 wake = not self._expected or size >= CHUNK_MAX_BYTES
                 self._expected = True

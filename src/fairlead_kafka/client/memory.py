@@ -15,17 +15,26 @@ from fairlead_kafka.client.single_records import ByteCounter
 from fairlead_kafka.runtime import Completion
 
 T = TypeVar("T")
-Place = tuple[int, Completion[None]]
-"""A place in line: the bytes that its caller needs, and what is done once they are free and it is
-the first."""
+
+
+class Place(ByteCounter):
+    """A place in line: bytes that were granted to its caller, until a record takes them or the
+    caller leaves."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__()
+        self.size_bytes = size_bytes
+        self.called: Completion[None] = Completion()
+        """Done once `size_bytes` are here; fails if the producer is closed before."""
 
 
 class MemoryPool(ByteCounter):
     """Counts bytes of `buffer.memory`; holds none. First come, first served (Kafka's `BufferPool`).
 
-    No call passes one that waits: the first in line is called when there is room for it, takes its
-    bytes and leaves the line. Bytes are taken in the same step in which what gives them back, a
-    record, is handed to the machine, so that nothing that ends a call leaves any behind.
+    No call passes one that waits. Bytes always belong to somebody who gives them back: to the pool,
+    a `Place`, or a record in the intake or the machine. They pass from one to the next within one
+    call of machine code, which no signal comes between, so that nothing that ends a call leaves any
+    behind.
 
     `lock` also guards what a client does together with that (see `client.intake`). A plain `send`
     takes bytes without it, at any time, so what is free is looked at and taken by `take`, and never
@@ -39,70 +48,71 @@ class MemoryPool(ByteCounter):
         self.free_bytes = total_bytes
         self.waiters: deque[Place] = deque()
 
-    def may_take(self, place: Place | None) -> bool:
-        """True if a caller may take bytes, as far as the line goes: nobody waits, or `place` is the
-        first. `lock` is held."""
-        return not self.waiters or self.waiters[0] is place
-
-    def take_for(self, item: T, size_bytes: int, items: list[T]) -> bool:
-        """Take `size_bytes` and append `item`, which they are for, to `items`. False, and neither
-        done, if fewer are free."""
-        count = len(items)
-        # One call of machine code, which no signal comes between: what is taken has an owner.
-        items.extend(compress((item,), map(self.take, (size_bytes,))))
-        return len(items) > count
-
     def line_up(self, place: Place) -> None:
-        """Wait in line, for `total_bytes` at most, until the completion of `place` is done; then
-        take the bytes. In any case the caller has to `leave`."""
+        """Wait in line for the bytes of `place`, `total_bytes` at most, until it is called. In any
+        case the caller has to `leave`."""
         with self.lock:
             self.waiters.append(place)
-        self._call_first()
+            self._grant()
 
     def leave(self, place: Place) -> None:
-        """Give up a place in line, for those behind it. Does nothing the second time."""
+        """Give up a place in line, and what is left of its bytes. Does nothing the second time."""
         with self.lock:
             if place in self.waiters:
                 self.waiters.remove(place)
-        self._call_first()
+            _pass_on(place.free_bytes, place, self)
+            self._grant()
 
     def release(self, size_bytes: int) -> None:
-        """Give bytes back, and call the first in line if there is room for it now."""
+        """Give bytes back, and grant as many places in line as then fit, in their order."""
         with self.lock:
             self.give(size_bytes)
-        self._call_first()
+            self._grant()
 
     def waiting(self) -> bool:
         """True if a caller is in line."""
         return bool(self.waiters)
 
     def check(self, held_bytes: int) -> None:
-        """Raise CheckFailed unless exactly `held_bytes` are taken, and the first caller in line was
-        called or asks for more than is free.
+        """Raise CheckFailed unless exactly `held_bytes` are taken, and the first caller in line
+        asks for more than is free.
 
         Called between two calls.
         """
         with self.lock:
             same("bytes of buffer.memory taken", self.total_bytes - self.free_bytes, held_bytes)
-            fits = self._fits() and not self.waiters[0][1].done()
+            first = self.waiters[0].size_bytes if self.waiters else self.total_bytes + 1
             holds(
-                f"{self.waiters[0][0] if fits else 0} bytes are waited for, and {self.free_bytes} are free",
-                not fits,
+                f"{first} bytes are waited for, and {self.free_bytes} are free",
+                first > self.free_bytes,
             )
 
     def close(self, error: Exception) -> None:
         """Fail every caller in line with `error`."""
         with self.lock:
-            waiters = list(self.waiters)
+            for place in self.waiters:
+                place.called.set_error(error)
             self.waiters.clear()
-        for _, completion in waiters:
-            completion.set_error(error)
 
-    def _fits(self) -> bool:
-        return bool(self.waiters) and self.waiters[0][0] <= self.free_bytes
+    def _grant(self) -> None:
+        waiters = self.waiters
+        while waiters:
+            first = waiters[0]
+            if not first.free_bytes and not _pass_on(first.size_bytes, self, first):
+                return
+            first.called.set_result(None)
+            waiters.popleft()
 
-    def _call_first(self) -> None:
-        with self.lock:
-            called = self.waiters[0][1] if self._fits() else None
-        if called is not None:
-            called.set_result(None)
+
+def take_for(item: T, size_bytes: int, source: ByteCounter, items: list[T]) -> bool:
+    """Take `size_bytes` of `source` for `item`, which is appended to `items`. False, and neither
+    done, if there are fewer."""
+    count = len(items)
+    items.extend(compress((item,), map(source.take, (size_bytes,))))  # one call of machine code
+    return len(items) > count
+
+
+def _pass_on(size_bytes: int, source: ByteCounter, target: ByteCounter) -> bool:
+    """Take `size_bytes` of `source` and give them to `target`. False, and neither done, if there
+    are fewer."""
+    return bool(list(map(target.give, filter(source.take, (size_bytes,)))))  # one call of machine code

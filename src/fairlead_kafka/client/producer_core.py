@@ -363,7 +363,7 @@ class ProducerCore(Generic[H]):
     def _in_line(self, size_bytes: int, records: int, what: str, submit: Callable[[Place], T]) -> Steps[T]:
         """Wait in line until `size_bytes` are free for this call, and return what `submit` returns,
         which takes them."""
-        place: Place = (size_bytes, Completion())
+        place = Place(size_bytes)
         try:
             try:
                 self._memory.line_up(place)
@@ -373,7 +373,7 @@ class ProducerCore(Generic[H]):
                 self._wake()  # with someone in line, nothing lingers
                 with self.timed("waited_ns"):
                     yield from wait_until(
-                        place[1], self._max_block_ms / 1000, lambda: self._exhausted(records, what)
+                        place.called, self._max_block_ms / 1000, lambda: self._exhausted(records, what)
                     )
                 return submit(place)
             finally:
