@@ -51,7 +51,9 @@ class Consumer:
     broker was ever reached, a call without a time-out raises NoBrokerReached after
     `bootstrap.connection.timeout.ms` at the latest. Calls raise TimedOut when no answer came in
     time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition
-    is not assigned. One thread at a time, except for `close`. Kafka's counterpart:
+    is not assigned. A poll that ends by Ctrl-C, or by any other exception, loses nothing: the next
+    one returns its records. Positions move as a poll returns, so a Ctrl-C in that instant is like
+    one just after it. One thread at a time, except for `close`. Kafka's counterpart:
     `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 

@@ -28,7 +28,7 @@ from fairlead_kafka.client.consumer_lookups import ConsumerLookups
 from fairlead_kafka.client.consumer_positions import ConsumerPositions
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import ConsumerReading
-from fairlead_kafka.client.consumer_taking import Taking
+from fairlead_kafka.client.consumer_taking import PollUnderWay, Taking
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import ConsumerMachine, Shut
@@ -69,9 +69,7 @@ class ConsumerCalls:
         self.group = ConsumerGroup(asking, fetched, gate, await_user)
         self._taking = Taking(asking, fetched, self.group, offload)
         self.positions = ConsumerPositions(asking, fetched)
-        self.reading = ConsumerReading(
-            asking, self._taking, self.group, self.positions, deserializing, self._interceptors
-        )
+        self.reading = ConsumerReading(asking, self._taking, self.group, deserializing, self._interceptors)
         self.ranges = ConsumerRanges(asking, fetched, self._taking, self.reading, self.positions)
         self.lookups = ConsumerLookups(asking)
         self.check_open = asking.check
@@ -141,12 +139,8 @@ class ConsumerCalls:
 
     def _part(self) -> Steps[None]:
         """Commit and leave the group, unless another thread polls: its poll is ended instead."""
-        if not self._taking.polling.acquire(blocking=False):
-            return
-        try:
-            yield from self.group.part(CLOSE_S)
-        finally:
-            self._taking.polling.release()
+        with suppress(PollUnderWay):
+            yield from self._taking.exclusive.run(self.group.part(CLOSE_S))
 
 
 def _deserializing_of(settings: Settings) -> Deserializing | None:

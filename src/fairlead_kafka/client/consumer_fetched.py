@@ -1,20 +1,39 @@
 """`Fetched`: the assigned partitions of a consumer, and fetched records that are not returned yet.
 
 Nothing here waits. A chunk leaves `pending` only once it is decoded, so bytes that do not decode
-are reported at every poll and never skipped in silence.
+are reported at every poll and never skipped in silence. Records leave when a poll hands them out,
+as its last step; and what moves from one place to another does so `at_once`, so that Ctrl-C, which
+may come at any time, leaves it in one of them.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
+from fairlead_kafka.base.at_once import at_once
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer import Chunk, OpenChunk
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
+
+
+class Part(NamedTuple):
+    """Records of one chunk that a poll is about to return; they stay until `Fetched.hand_out`."""
+
+    chunk: Chunk
+    records: int
+    """How many there are."""
+    next_offset: int
+    """Offset after them: the position once they are returned."""
+    opened: OpenChunk | None = None
+    """The chunk, if it is open; else it is pending."""
+    stop: int = 0
+    """Index after the records in an open chunk."""
 
 
 class Fetched:
@@ -36,6 +55,8 @@ class Fetched:
         self.opened: deque[OpenChunk] = deque()
         self.asked: Completion[list[Chunk]] | None = None
         """Question of a poll to the machine, unanswered or not looked at."""
+        self.sent = False
+        """True once the machine has `asked` for certain."""
 
     def check(self) -> None:
         """Raise CheckFailed if a chunk is kept of a partition whose position was moved since it was
@@ -84,10 +105,10 @@ class Fetched:
                 held.setdefault(chunk.partition, chunk.position)
         return held
 
-    def add(self, chunks: Sequence[Chunk]) -> None:
-        """Keep the chunks that the machine answered, but for those of partitions that moved
-        meanwhile."""
-        self.pending.extend(chunk for chunk in chunks if self._current(chunk))
+    def answered(self, chunks: Sequence[Chunk]) -> None:
+        """Keep the chunks that answer `asked`, but for those of partitions that moved meanwhile."""
+        current = [chunk for chunk in chunks if self._current(chunk)]
+        at_once(partial(self.pending.extend, current), partial(setattr, self, "asked", None))
 
     def ready(self) -> list[Chunk]:
         """The pending chunks, oldest first, of partitions that are not paused."""
@@ -109,24 +130,37 @@ class Fetched:
     def open(self, chunk: Chunk, decoded: DecodedRecords) -> bool:
         """Replace a pending chunk by its decoded records; False if the chunk was dropped
         meanwhile."""
-        kept = self.strike(chunk, decoded.next_offset)
-        if kept:
-            self.opened.append(OpenChunk(chunk, decoded))
-        return kept
-
-    def strike(self, chunk: Chunk, next_offset: int) -> bool:
-        """Drop from `pending` a chunk, or its part before `next_offset`, that was decoded; False if
-        the chunk was dropped meanwhile."""
         for index, pending in enumerate(self.pending):
             if pending is chunk:
-                if chunk.start < next_offset < min(chunk.next_offset, chunk.end):
-                    self.pending[index] = chunk._replace(
-                        start=next_offset, epoch=chunk.position_at(next_offset).leader_epoch
-                    )  # inflating stopped at its memory limit
-                else:
-                    del self.pending[index]
+                rest = _after(chunk, decoded.next_offset)
+                at_once(
+                    partial(self.pending.__delitem__, index)
+                    if rest is None
+                    else partial(self.pending.__setitem__, index, rest),
+                    partial(self.opened.append, OpenChunk(chunk, decoded)),
+                )
                 return True
         return False
+
+    def kept(self, parts: Iterable[Part]) -> set[int]:
+        """Ids (`id`) of the chunks of `parts` that are pending still, and were not dropped
+        meanwhile."""
+        return {id(chunk) for chunk in self.pending} & {id(part.chunk) for part in parts}
+
+    def hand_out(self, parts: Sequence[Part]) -> None:
+        """Move positions after the records of `parts`, all at once: the last step of a poll, after
+        which nothing can end it before its caller has the records."""
+        changes = [
+            partial(setattr, part.opened, "index", part.stop) for part in parts if part.opened is not None
+        ]
+        struck = {id(part.chunk): part.next_offset for part in parts if part.opened is None}
+        if struck:
+            rests = (
+                _after(chunk, struck[id(chunk)]) if id(chunk) in struck else chunk for chunk in self.pending
+            )
+            pending = deque(rest for rest in rests if rest is not None)
+            changes.append(partial(setattr, self, "pending", pending))
+        at_once(*changes)
 
     def clear(self) -> None:
         """Drop all chunks; called when the consumer closes."""
@@ -135,3 +169,11 @@ class Fetched:
 
     def _current(self, chunk: Chunk) -> bool:
         return chunk.generation >= self.assigned.get(chunk.partition, self._parted + 1)
+
+
+def _after(chunk: Chunk, next_offset: int) -> Chunk | None:
+    """The rest of a chunk that was decoded up to `next_offset`; there is one only where inflating
+    stopped at its memory limit."""
+    if not chunk.start < next_offset < min(chunk.next_offset, chunk.end):
+        return None
+    return chunk._replace(start=next_offset, epoch=chunk.position_at(next_offset).leader_epoch)

@@ -6,6 +6,7 @@ Both client APIs drive these steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka import consumer
@@ -122,7 +123,7 @@ class ConsumerRanges:
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
         """Headers of fetched batches as a table, as soon as there are any; no rows after
         `timeout_s` seconds."""
-        with self._taking.one_poll:
-            deadline_ns = self._asking.deadline_ns(timeout_s)
-            batches = yield from self._taking.headers(measure, deadline_ns)
-        return consumer.headers_table(batches)
+        made = yield from self._taking.one_poll(timeout_s, partial(self._taking.headers, measure))
+        table = consumer.headers_table([batch for _, batch in made])
+        self._taking.hand_out([part for part, _ in made])
+        return table

@@ -2,15 +2,17 @@
 
 A chunk is raw bytes of a fetch answer with the range of offsets to return. It is decoded here, in
 the caller's thread (large ones of an async consumer on an executor), where the kernels run without
-the GIL while the host's thread fetches on. Chunks are removed from `Fetched` only when nothing can
-cancel the call any more, so that a cancelled poll loses nothing.
+the GIL while the host's thread fetches on. What a poll is to return stays in `Fetched` until
+`hand_out`, the poll's last step: a poll that is cancelled, or that Ctrl-C or an error of the
+application's code ends, loses nothing.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from itertools import islice
+from types import GeneratorType
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from fairlead_kafka import (
     consumer,
@@ -18,10 +20,9 @@ from fairlead_kafka import (
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.client.consumer_asking import Asking
-from fairlead_kafka.client.consumer_fetched import Fetched
+from fairlead_kafka.client.consumer_fetched import Fetched, Part
 from fairlead_kafka.client.hosting import Offload, Steps, wait_for, wait_until
-from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Take, decode_chunk
-from fairlead_kafka.consumer.metrics import PollRecorder
+from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Record, Take, decode_chunk
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ChunkWork = Callable[[], "tuple[pa.RecordBatch, int]"]
 """Makes a record batch of a chunk; returns it with the offset after the records in it."""
+TablePart = tuple[Part, "pa.RecordBatch"]
+"""Part to hand out, and its rows."""
 
 TABLE_MAX_BYTES = 8 * MIB
 """Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that
@@ -51,32 +54,37 @@ class Tending(Protocol):
         """True if a poll has to tend to its group before it goes on waiting."""
 
 
-class OnePoll:
-    """A context manager that a poll runs in; UsageError on entering it while another poll is under
-    way.
+class PollUnderWay(UsageError):
+    """Another poll runs, or the consumer leaves its group."""
 
-    It is no generator, for it is entered at every poll, also of one record.
+
+class OneAtATime:
+    """Lets one of several steps run at a time: those of a poll, or those that leave the group.
+
+    They run until they end, however they do. So there is no lock that must be released, which
+    Ctrl-C could prevent.
     """
 
-    def __init__(self, polling: threading.Lock, polls: PollRecorder) -> None:
-        self._polling = polling
-        self._polls = polls
-        self._began_ns = 0
+    def __init__(self) -> None:
+        self._steps: dict[GeneratorType[object, object, object], None] = {}
+        """Steps that have ended, that run, and that are to run, in this order."""
 
-    def __enter__(self) -> None:
-        if not self._polling.acquire(blocking=False):
-            raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
+    def run(self, steps: Steps[T]) -> Steps[T]:
+        """Drive `steps`; PollUnderWay while others are driven."""
+        mine = cast("GeneratorType[object, object, object]", steps)
         try:
-            self._began_ns = self._polls.poll_began()
-        except BaseException:  # Ctrl-C: no later poll would get the lock
-            self._polling.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._polls.poll_ended(self._began_ns)
+            self._steps[mine] = None
+            for other in list(self._steps):
+                if other is mine:
+                    break
+                if other.gi_frame is not None:
+                    raise PollUnderWay(
+                        "another poll of this consumer is under way; one at a time, or a consumer each"
+                    )
+                self._steps.pop(other, None)  # it has ended
+            return (yield from steps)
         finally:
-            self._polling.release()
+            steps.close()
 
 
 class Taking:
@@ -91,9 +99,20 @@ class Taking:
         self._polls = asking.polls
         self._offload = offload
         self._check_crcs: bool = asking.settings["check.crcs"]
-        self.polling = threading.Lock()
-        """Held during a poll, and while the consumer leaves its group."""
-        self.one_poll = OnePoll(self.polling, asking.polls)
+        self.exclusive = OneAtATime()
+        """Runs polls, and what leaves the group."""
+
+    def one_poll(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
+        """Drive a poll's `steps`, which are given its deadline (ns, monotonic clock). PollUnderWay
+        while there is another poll; UsageError once the consumer closes."""
+        return self.exclusive.run(self._timed(timeout_s, steps))
+
+    def _timed(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
+        began_ns = self._polls.poll_began()
+        try:
+            return (yield from steps(self._asking.deadline_ns(timeout_s)))
+        finally:
+            self._polls.poll_ended(began_ns)
 
     def opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
         """The oldest chunk with records to return, decoded; None if there is none by `deadline_ns`
@@ -112,44 +131,76 @@ class Taking:
     def more(self) -> OpenChunk | None:
         """The oldest chunk with records to return, if one can be had without waiting (and, on an
         event loop, without large work); else None."""
-        while True:
-            opened = self._fetched.first_open()
-            chunk = None if opened is not None else self._fetched.first_ready()
-            if chunk is None:
-                return opened
-            if self._offload is not None and len(chunk.data) >= OFFLOAD_BYTES:
-                return None
-            try:
-                decoded = self._decode(chunk)
-            except FairleadError:
-                return None  # raised when nothing before it is left
-            self._open(chunk, decoded)
+        while (opened := self._fetched.first_open()) is None and self._opens():
+            pass
+        return opened
 
-    def move(self, opened: OpenChunk, stop: int) -> None:
-        """Note that a poll returns the records of an open chunk up to `stop`."""
-        records, opened.index = stop - opened.index, stop
-        self._polls.returned(opened.chunk, records, opened.position)
+    def _opens(self) -> bool:
+        """Open the oldest chunk that is pending. False if there is none, or it does not decode
+        (which is raised when nothing before it is left), or is large work on an event loop."""
+        chunk = self._fetched.first_ready()
+        if chunk is None or (self._offload is not None and len(chunk.data) >= OFFLOAD_BYTES):
+            return False
+        try:
+            decoded = self._decode(chunk)
+        except FairleadError:
+            return False
+        self._open(chunk, decoded)
+        return True
 
     def _open(self, chunk: Chunk, decoded: DecodedRecords) -> None:
         if self._fetched.open(chunk, decoded):
             self._polls.took(chunk, decoded.next_offset)
 
-    def rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
+    def parts(self, limit: int, deadline_ns: int) -> Steps[tuple[list[Record], list[Part]]]:
+        """Records of the oldest chunks, up to `limit`, and the parts to hand out with them; none if
+        none came by `deadline_ns` (monotonic clock)."""
+        records: list[Record] = []
+        parts: list[Part] = []
+        passed = 0
+        more = (yield from self.opened(deadline_ns)) is not None
+        while more:
+            for opened in islice(self._fetched.opened, passed, None):
+                part = self._part(opened, limit - len(records))
+                if part is not None:
+                    parts.append(part)
+                    some = opened.records(part.stop)
+                    records = records + some if records else some
+            passed = len(self._fetched.opened)
+            more = len(records) < limit and self._opens()
+        return records, parts
+
+    def _part(self, opened: OpenChunk, limit: int) -> Part | None:
+        """Up to `limit` records of an open chunk, to return next; None if there are none."""
+        stop = min(opened.stop, opened.index + limit)
+        if opened.held or stop <= opened.index:
+            return None
+        return Part(opened.chunk, stop - opened.index, opened.position_at(stop), opened, stop)
+
+    def hand_out(self, parts: Sequence[Part]) -> None:
+        """Note that a poll returns the records of `parts`: its last step, after which it calls
+        nothing."""
+        for part in parts:
+            if part.opened is None:  # else it was counted when it was opened
+                self._polls.took(part.chunk, part.next_offset)
+            self._polls.returned(part.chunk, part.records, part.next_offset)
+        self._fetched.hand_out(parts)
+
+    def rest(self, names: Sequence[str], max_records: int | None) -> list[TablePart]:
         """The records left in open chunks, up to `max_records` (None: all), as record batches with
         the columns `names`."""
-        batches: list[pa.RecordBatch] = []
+        made: list[TablePart] = []
         room = NO_END if max_records is None else max_records
         for opened in self._fetched.opened:
-            stop = min(opened.stop, opened.index + room)
-            if not opened.held and stop > opened.index:
-                batches.append(
-                    consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop)
-                )
-                room -= stop - opened.index
-                self.move(opened, stop)
-        return batches
+            part = self._part(opened, room)
+            if part is not None:
+                chunk, decoded = opened.chunk, opened.decoded
+                batch = consumer.to_batch(chunk.partition, decoded, names, opened.index, part.stop)
+                made.append((part, batch))
+                room -= part.records
+        return made
 
-    def records(self, names: Sequence[str], deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
+    def records(self, names: Sequence[str], deadline_ns: int) -> Steps[list[TablePart]]:
         """Record batches with the columns named, of one table's worth of chunks; [] if none came by
         `deadline_ns` (monotonic clock)."""
         return self._batches(
@@ -158,7 +209,7 @@ class Taking:
             counts=True,
         )
 
-    def headers(self, measure: bool, deadline_ns: int) -> Steps[list[pa.RecordBatch]]:
+    def headers(self, measure: bool, deadline_ns: int) -> Steps[list[TablePart]]:
         """Headers of the batches in one table's worth of chunks, as rows of record batches; [] if
         none came by `deadline_ns` (monotonic clock)."""
         return self._batches(
@@ -173,24 +224,24 @@ class Taking:
 
     def _batches(
         self, deadline_ns: int, work_of: Callable[[Chunk], ChunkWork], *, counts: bool = False
-    ) -> Steps[list[pa.RecordBatch]]:
+    ) -> Steps[list[TablePart]]:
         """Record batches that the functions of `work_of` make of chunks; [] if no chunk came by
         `deadline_ns`. `counts`: their rows are records, which metrics count."""
-        batches: list[pa.RecordBatch] = []
-        while not batches:
+        made: list[TablePart] = []
+        while not made:
             if self._fetched.first_ready() is None and not (
                 yield from self._take(deadline_ns, TABLE_MAX_BYTES)
             ):
                 break
-            batches = yield from self._worked(work_of, counts)
-        return batches
+            made = yield from self._worked(work_of, counts)
+        return made
 
-    def _worked(self, work_of: Callable[[Chunk], ChunkWork], counts: bool) -> Steps[list[pa.RecordBatch]]:
+    def _worked(self, work_of: Callable[[Chunk], ChunkWork], counts: bool) -> Steps[list[TablePart]]:
         """Record batches of pending chunks, up to one table's worth.
 
         A chunk that cannot be decoded ends them; its error is raised if it is the first chunk.
         """
-        done: list[tuple[Chunk, pa.RecordBatch, int]] = []
+        done: list[TablePart] = []
         size_bytes = 0
         for chunk in self._fetched.ready():
             if done and size_bytes + len(chunk.data) > TABLE_MAX_BYTES:
@@ -201,21 +252,13 @@ class Taking:
                 if done:
                     break
                 raise
-            done.append((chunk, batch, next_offset))
+            done.append((Part(chunk, batch.num_rows if counts else 0, next_offset), batch))
             size_bytes += len(chunk.data)
-        # Chunks are struck off only now, when nothing can cancel this call any more.
-        return [batch for each in done if (batch := self._struck(*each, counts)) is not None]
-
-    def _struck(
-        self, chunk: Chunk, batch: pa.RecordBatch, next_offset: int, counts: bool
-    ) -> pa.RecordBatch | None:
-        """Drop `chunk` from those pending, and give `batch`, which was made of it, to be returned.
-        None if the chunk was dropped before, or `batch` is empty."""
-        if not self._fetched.strike(chunk, next_offset):
-            return None
-        self._polls.took(chunk, next_offset)
-        self._polls.returned(chunk, batch.num_rows if counts else 0, next_offset)
-        return batch if batch.num_rows else None
+        kept = self._fetched.kept(part for part, _ in done)
+        empty = [part for part, batch in done if id(part.chunk) in kept and not batch.num_rows]
+        if empty:
+            self.hand_out(empty)
+        return [(part, batch) for part, batch in done if id(part.chunk) in kept and batch.num_rows]
 
     def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
         """Get chunks from the machine. False if none came in time.
@@ -226,8 +269,12 @@ class Taking:
         fetched = self._fetched
         remaining_s = None
         if fetched.asked is None:
+            fetched.sent = False
             fetched.asked = Completion()
+        if not fetched.sent:
+            # Ctrl-C may come in the middle; the machine knows a question that it gets again.
             self._asking.submit(Take(fetched.asked, deadline_ns, max_bytes))
+            fetched.sent = True
         else:
             remaining_s = max(0.0, (deadline_ns - self._asking.now_ns()) / NS_PER_S)
         try:
@@ -237,8 +284,7 @@ class Taking:
             raise
         if chunks is None:
             return False
-        fetched.asked = None
-        fetched.add(chunks)
+        fetched.answered(chunks)
         if not chunks and self._group.called_away():
             yield from self._group.tend()
             return True

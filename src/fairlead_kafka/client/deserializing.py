@@ -3,7 +3,7 @@ returned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead_kafka.base.config import Settings
@@ -21,21 +21,10 @@ _WHERE = ("topic", "partition", "offset")
 
 
 class Deserialized(NamedTuple):
-    """Records up to one that does not parse: `failure` says why, `left` has each partition's offset
-    at which the rest begins."""
+    """Records up to one that does not parse: `failure` says why."""
 
     records: list[Record]
     failure: Exception | None = None
-    left: Mapping[TopicPartition, int] = {}
-
-
-class DeserializedTable(NamedTuple):
-    """A table, or, if a row does not parse, the error (`failure`) and each partition's offset at
-    which the rows begin (`left`)."""
-
-    table: pa.Table | None
-    failure: Exception | None = None
-    left: Mapping[TopicPartition, int] = {}
 
 
 class Deserializing:
@@ -51,10 +40,7 @@ class Deserializing:
         try:
             made.extend(map(self._record, records))  # keeps those before the one that fails
         except Exception as error:
-            left: dict[TopicPartition, int] = {}
-            for record in records[len(made) :]:
-                left.setdefault(TopicPartition(record.topic, record.partition), record.offset)
-            return Deserialized(made, error, left)
+            return Deserialized(made, error)
         return Deserialized(made)
 
     def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -72,26 +58,19 @@ class Deserializing:
             names += [field.value for field in MessageField if self._of(field) is not None]
         return tuple(dict.fromkeys([*names, *_WHERE]))
 
-    def table(self, table: pa.Table, names: Sequence[str]) -> DeserializedTable:
+    def table(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
         """A table of these columns, with keys and values deserialized."""
         import pyarrow as pa
 
         try:
             batches = [self._batch(batch, names) for batch in table.to_batches() if batch.num_rows]
-            if not batches:
-                return DeserializedTable(_empty(table, names))
-            return DeserializedTable(pa.Table.from_batches(batches))
-        except Exception as error:
-            left: dict[TopicPartition, int] = {}
-            for row in table.select(_WHERE).to_pylist():
-                left.setdefault(TopicPartition(row["topic"], row["partition"]), row["offset"])
-            if isinstance(error, pa.ArrowInvalid):
-                error = UsageError(
-                    "poll_table: records of several topics, or schemas, have columns of different "
-                    "types; give the "
-                    f"deserializer a schema, or read one topic with a consumer ({error})"
-                )
-            return DeserializedTable(None, error, left)
+            return pa.Table.from_batches(batches) if batches else _empty(table, names)
+        except pa.ArrowInvalid as error:
+            raise UsageError(
+                "poll_table: records of several topics, or schemas, have columns of different "
+                "types; give the "
+                f"deserializer a schema, or read one topic with a consumer ({error})"
+            ) from error
 
     def _of(self, field: MessageField) -> Deserializer | None:
         return self._key if field is MessageField.KEY else self._value

@@ -321,7 +321,8 @@ def run_blocking(steps: Steps[T], waiting: Waiting | None = None) -> T:
     """Drive `steps` on the calling thread, and return their result. `waiting` is how it waits for
     completions: the host; None: each completion by itself.
 
-    KeyboardInterrupt is raised at once, and ends the steps.
+    KeyboardInterrupt is raised at once, and ends the steps. Once they return, nothing is called
+    any more that Ctrl-C could end: the caller has their result.
     """
     try:
         wait = next(steps)
@@ -343,8 +344,9 @@ def run_blocking(steps: Steps[T], waiting: Waiting | None = None) -> T:
                 wait = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    finally:
+    except BaseException:
         steps.close()
+        raise
 
 
 async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
@@ -377,8 +379,9 @@ async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
                 wait = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    finally:
+    except BaseException:
         steps.close()
+        raise
 
 
 class Offload(Protocol):

@@ -180,7 +180,7 @@ class _Polls:
         self._link_tables = link_tables
 
     def records(self, begun_ns: int, records: Sequence[_AnyRecord]) -> None:
-        """Make the span of a poll that returned `records`, if there are any."""
+        """Make the span of a poll that returns `records`, if there are any."""
         if records:
             topics = {record.topic for record in records}
             self._span(begun_ns, topics, len(records), (record.headers for record in records))
@@ -235,8 +235,13 @@ def _instrument_consumer(client: _Consuming, polls: _Polls) -> None:
         _replace(calls, "poll_table", _timed(calls.poll_table, polls.table))
     else:
         reading = client._calls.reading
-        _replace(reading, "poll", _timed(reading.poll, polls.records))
-        _replace(reading, "poll_table", _timed(reading.poll_table, polls.table))
+        # Before records are handed out: what a span's end raises must not lose them.
+        _replace(reading, "collect", _timed(reading.collect, lambda ns, found: polls.records(ns, found[0])))
+        _replace(
+            reading,
+            "collect_table",
+            _timed(reading.collect_table, lambda ns, found: polls.table(ns, found[0])),
+        )
         _replace(reading, "block", _timed(reading.block, polls.block))
 
 

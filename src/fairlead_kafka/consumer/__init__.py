@@ -51,9 +51,9 @@ A batch's way, by modules, from the request to the table that `poll_table` retur
 
 Visited twice are: fetcher, fetch_session and the connection, which the answer comes back to;
 waiting, which takes chunks as answers come and gives them as polls ask, for the bytes in it are the
-back-pressure; consumer_fetched, which keeps a chunk until it is decoded, so that an interrupted
-poll loses none; tables, which makes a batch of each chunk, and at last one table of the batches;
-consumer_taking and consumer_reading, which wait in between.
+back-pressure; consumer_fetched, which keeps records until a poll's last step, so that an
+interrupted poll loses none; tables, which makes a batch of each chunk, and at last one table of the
+batches; consumer_taking and consumer_reading, which wait in between.
 
 Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in
 the rack), KIP-516 (topic ids), KIP-951 (new leaders in answers), Kafka's `FetchCollector`,

@@ -94,17 +94,20 @@ class OpenChunk:
     @property
     def position(self) -> int:
         """Offset of the next record to return."""
-        if self.index < self.stop:
-            return int(self.decoded.offsets[self.index])
+        return self.position_at(self.index)
+
+    def position_at(self, index: int) -> int:
+        """Offset of the next record to return once those before `index` are."""
+        if index < self.stop:
+            return int(self.decoded.offsets[index])
         return (
             min(self.decoded.next_offset, self.chunk.end)
             if self.stop < self.decoded.count
             else self.decoded.next_offset
         )
 
-    def records(self, limit: int) -> list[Record]:
-        """Up to `limit` records from `index` on, without moving `index`."""
-        stop = min(self.stop, self.index + limit)
+    def records(self, stop: int) -> list[Record]:
+        """The records from `index` to `stop` (an index), without moving `index`."""
         return list(map(_RECORD, fields_of(self.chunk.partition, self.decoded, self.index, stop)))
 
 

@@ -296,7 +296,9 @@ class ConsumerMachine:
     def _take(self, operation: Take) -> None:
         if not self._partitions and (self._group is None or not self._group.subscribed):
             raise UsageError("no partition is assigned; call assign first, or subscribe")
-        self._takes.append(operation)
+        again = any(take.completion is operation.completion for take in self._takes)
+        if not again and not operation.completion.done():
+            self._takes.append(operation)
 
     def _get_position(self, operation: GetPosition) -> None:
         self._state(operation.partition)
@@ -474,9 +476,7 @@ class ConsumerMachine:
     def _answer_takes(self) -> None:
         no_chunks: list[Chunk] = []
         error = None if self._group is None else self._group.error
-        while self._takes and (
-            error is not None or self._gate.change is not None
-        ):  # the client has something to do first
+        while self._takes and (error is not None or self._gate.change is not None):  # that comes first
             self.answer(self._takes.popleft().completion, no_chunks, error)
         while self._takes:
             failed = self._failure()

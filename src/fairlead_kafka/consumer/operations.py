@@ -57,7 +57,7 @@ class Take(NamedTuple):
     """Take fetched chunks, oldest first, as soon as there are any.
 
     At least one chunk, then up to `max_bytes`. Answer: list[Chunk], empty if `deadline_ns` passed
-    without data.
+    without data. Submitted again, with the same completion, it is answered once.
     """
 
     completion: Completion[list[Chunk]]

@@ -16,5 +16,8 @@ class Completion(Protocol[T_contra]):
     def set_result(self, value: T_contra) -> None:
         """Complete the operation with its result."""
 
+    def done(self) -> bool:
+        """True once there is a result or an error."""
+
     def set_error(self, error: Exception) -> None:
         """Complete the operation with an error."""

@@ -68,13 +68,20 @@ class Completion(Generic[T]):
     """Implements `core.completion.Completion` by a callback."""
 
     then: Callable[[T | None, Exception | None], None]
+    _done: bool = False
+
+    def done(self) -> bool:
+        """True once there is a result or an error."""
+        return self._done
 
     def set_result(self, value: T) -> None:
         """Called when the operation succeeded."""
+        self._done = True
         self.then(value, None)
 
     def set_error(self, error: Exception) -> None:
         """Called when the operation failed."""
+        self._done = True
         self.then(None, error)
 
 

@@ -1,0 +1,74 @@
+"""Raises KeyboardInterrupt at one point of a client's code in the caller's thread, as Ctrl-C
+might."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import fairlead_kafka
+
+_ROOT = Path(fairlead_kafka.__file__).parent
+_FILES = {
+    str(path)
+    for path in (
+        *(_ROOT / "client").glob("*.py"),
+        *(_ROOT / "consumer" / name for name in ("decoding.py", "tables.py")),
+        _ROOT / "base" / "at_once.py",
+    )
+}
+"""What runs in the caller's thread; a consumer's machine runs in a thread that gets no signals."""
+HANDING = {"hand_out", "one_by_one"}
+"""Functions that move positions; from then on an interrupt is like one after the poll."""
+
+
+CLOSELY = HANDING | {
+    *("at_once", "answered", "open", "run", "_take", "one_poll", "_timed"),
+    *("run_blocking", "_run", "poll", "poll_table", "block", "__iter__"),
+}
+"""Functions that are interrupted at each of their bytecodes; all others at each line."""
+
+
+class Interrupting:
+    """Calls a function and interrupts it at one line, or bytecode, of those that it runs."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.raised = False
+        self.handing = False
+        """A function of `HANDING` had begun to move positions."""
+
+    def __call__(self, function: Callable[[], Any]) -> Any:
+        """What `function` returns; None if it was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self._entered)
+        try:
+            return function()
+        except KeyboardInterrupt:
+            return None
+        finally:
+            sys.settrace(before)
+
+    def _entered(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename not in _FILES:
+            return None
+        closely = frame.f_code.co_name in CLOSELY
+        frame.f_trace_opcodes, frame.f_trace_lines = closely, not closely
+        caller = frame.f_back.f_code.co_name if frame.f_back is not None else ""
+        if frame.f_code.co_name == "at_once" and caller in HANDING:
+            self.handing = True
+        return self._stepped
+
+    def _stepped(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event not in ("opcode", "line"):
+            return self._stepped
+        if frame.f_code.co_name == "one_by_one" and "opened" in frame.f_locals:
+            self.handing |= frame.f_locals["opened"].index > frame.f_locals.get("first", sys.maxsize)
+        self.left -= 1
+        if self.left == 0:
+            self.raised = True
+            raise KeyboardInterrupt
+        return self._stepped
