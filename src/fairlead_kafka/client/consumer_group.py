@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from fairlead_kafka.base.errors import FairleadError, UsageError
@@ -40,6 +41,21 @@ LOGGER = GuardedLogger("fairlead_kafka.consumer")
 T = TypeVar("T")
 Made = tuple[bool, Mapping[TopicPartition, int]]
 """Whether a change still stands, and the generations of what is assigned now."""
+
+
+@dataclass(slots=True)
+class _Making:
+    """A change that is being made, in as many polls as that takes, and how far it is."""
+
+    change: GroupChange
+    revoked: Completion[object] | None = None
+    """The listener's call about partitions that go."""
+    made: Completion[Made] | None = None
+    """Answer of the machine, which was asked to make the change."""
+    stands: bool | None = None
+    """Whether the change still stood; None: it is not made."""
+    assigned: Completion[object] | None = None
+    """The listener's call about partitions that came."""
 
 
 class RebalanceListener:
@@ -106,10 +122,8 @@ class ConsumerGroup:
         self._auto_at_ns: int | None = None
         self._auto_committing: Completion[None] | None = None
         self._last_committed: dict[TopicPartition, int] = {}
-        self._revoking = 0
-        """Number of the last change for whose revocation the listener was called."""
-        self._acknowledged: tuple[GroupChange, Completion[Made], Exception | None] | None = None
-        """Change that the machine was asked to make, its answer, and what the listener raised."""
+        self._making: _Making | None = None
+        """Change that a poll began to make; if that is cancelled, the next poll goes on with it."""
 
     # Calls
 
@@ -202,44 +216,47 @@ class ConsumerGroup:
             if self._auto_at_ns is not None:
                 yield from self._commit_in_background()
             self._auto_at_ns = now_ns + self._auto_interval_ns
-        if self._acknowledged is not None:  # a poll was cancelled in the middle of a change
-            yield from self._finish(*self._acknowledged)
+        if self._making is not None:  # a poll was cancelled in the middle of a change
+            yield from self._make(self._making)
         while (change := self._gate.change) is not None:
-            yield from self._make(change)
+            self._making = _Making(change)
+            yield from self._make(self._making)
 
     def called_away(self) -> bool:
         """True if a poll has to tend to its group before it goes on waiting."""
         return self._gate.change is not None
 
-    def _make(self, change: GroupChange) -> Steps[None]:
+    def _make(self, making: _Making) -> Steps[None]:
+        """Make a change, from where the last poll left it: call the listener, have the machine make
+        it, and call the listener again, unless the change no longer holds. Raises what the listener
+        raised."""
+        change = making.change
         failure: Exception | None = None
-        if change.revoked and change.number != self._revoking:
-            if not change.lost:
-                yield from self._auto_commit_now(None)
-            heard = self._listener.on_lost if change.lost else self._listener.on_revoked
-            failure = yield from self._call_listener(
-                heard, change.revoked, "lost_call" if change.lost else "revoked_call"
-            )
-            self._revoking = change.number
-        completion: Completion[Made] = Completion()
-        self._asking.submit(Acknowledge(completion, change.number))
-        self._acknowledged = change, completion, failure
-        yield from self._finish(*self._acknowledged)
-
-    def _finish(
-        self, change: GroupChange, completion: Completion[Made], failure: Exception | None
-    ) -> Steps[None]:
-        """Wait until the machine has made the change; then call `on_assigned`, unless the change no
-        longer holds. Raises `failure`, or what the listener raised."""
-        stands, generations = yield from wait_for(completion)
-        self._acknowledged = None
-        self._fetched.moved(generations, replaces=True)
-        for of in change.revoked:
-            self._last_committed.pop(of, None)
-        if stands and change.complete:
-            failure = (
-                yield from self._call_listener(self._listener.on_assigned, change.added, "assigned_call")
-            ) or failure
+        if change.revoked:
+            if making.revoked is None:
+                if not change.lost:
+                    yield from self._auto_commit_now(None)
+                heard = self._listener.on_lost if change.lost else self._listener.on_revoked
+                kind = "lost_call" if change.lost else "revoked_call"
+                making.revoked = self._call_listener(heard, change.revoked, kind)
+            failure = yield from _failure_of(making.revoked)
+        if making.made is None:
+            made: Completion[Made] = Completion()
+            self._asking.submit(Acknowledge(made, change.number))
+            making.made = made
+        if making.stands is None:
+            stands, generations = yield from wait_for(making.made)
+            self._fetched.moved(generations, replaces=True)
+            making.stands = stands
+            for of in change.revoked:
+                self._last_committed.pop(of, None)
+        if making.stands and change.complete:
+            if making.assigned is None:
+                making.assigned = self._call_listener(
+                    self._listener.on_assigned, change.added, "assigned_call"
+                )
+            failure = (yield from _failure_of(making.assigned)) or failure
+        self._making = None
         if failure is not None:
             raise failure
 
@@ -248,22 +265,24 @@ class ConsumerGroup:
         heard: Callable[[Sequence[TopicPartition]], object],
         partitions: Sequence[TopicPartition],
         kind: str,
-    ) -> Steps[Exception | None]:
-        """Call a method of the listener with partitions; returns the exception that it raised, or
-        None. `kind`: the metric that its time is added to. UsageError if the method is a coroutine
-        and the consumer blocks."""
+    ) -> Completion[object]:
+        """Call a method of the listener with partitions; the completion has what it raised. `kind`:
+        the metric that its time is added to. UsageError if the method is a coroutine and the
+        consumer blocks."""
         began_ns = self._asking.now_ns()
+        ended: Completion[object] = Completion()
         try:
             result = heard(partitions)
-            if inspect.isawaitable(result):
-                if self._await_user is None:
-                    raise UsageError("a listener of a blocking Consumer has coroutines; use AsyncConsumer")
-                yield from wait_for(self._await_user(result))
+            if not inspect.isawaitable(result):
+                ended.set_result(result)
+            elif self._await_user is None:
+                raise UsageError("a listener of a blocking Consumer has coroutines; use AsyncConsumer")
+            else:
+                ended = self._await_user(result)
         except Exception as error:
-            return error
-        finally:
-            self._asking.polls.listened(kind, began_ns)
-        return None
+            ended.set_error(error)
+        ended.add_done_callback(lambda _: self._asking.polls.listened(kind, began_ns))
+        return ended
 
     def _positions(self) -> Steps[dict[TopicPartition, Position]]:
         """Position after the last record returned, of each assigned partition that has one."""
@@ -337,12 +356,24 @@ class ConsumerGroup:
         self._subscribed = False
         failure: Exception | None = None
         yield from self._auto_commit_now(timeout_s)
-        partitions = tuple(self._fetched.assigned)
+        revoked = self._making.change.revoked if self._making is not None and self._making.revoked else ()
+        partitions = tuple(of for of in self._fetched.assigned if of not in revoked)
         if partitions:
-            failure = yield from self._call_listener(self._listener.on_revoked, partitions, "revoked_call")
+            ended = self._call_listener(self._listener.on_revoked, partitions, "revoked_call")
+            failure = yield from _failure_of(ended)
+        self._making = None
         completion: Completion[None] = Completion()
         self._asking.submit(Unsubscribe(completion))
         yield from wait_until(completion, timeout_s)
         self._fetched.moved({}, replaces=True)
         if failure is not None:
             raise failure
+
+
+def _failure_of(ended: Completion[object]) -> Steps[Exception | None]:
+    """The exception that a call of the listener raised, once it has ended; None for none."""
+    try:
+        yield from wait_for(ended)
+    except Exception as error:
+        return error
+    return None

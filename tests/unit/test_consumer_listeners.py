@@ -1,0 +1,120 @@
+"""Calls of a rebalance listener that take longer than the polls that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+import pytest
+
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.runtime import Completion
+from tests.support.epoch_rig import T0, T1, Coordinated
+from tests.support.group_clients import Heard
+
+
+class Slow(Heard):
+    """A listener whose methods are coroutines, once `slow`; a test ends them."""
+
+    slow = False
+    begun: list[Completion[Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = []
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
+        super().on_revoked(partitions)
+        return self._work() if self.slow else None
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> Any:
+        super().on_assigned(partitions)
+        return self._work() if self.slow else None
+
+    async def _work(self) -> None: ...
+
+    def run(self, coroutine: Awaitable[Any]) -> Completion[Any]:
+        """The `AwaitUser` of a consumer: the coroutine goes on until the test ends it."""
+        coroutine.close()  # type: ignore[attr-defined]
+        self.begun.append(Completion())
+        return self.begun[-1]
+
+
+@pytest.fixture
+def rig() -> Coordinated:
+    made = Coordinated()
+    made.heard = Slow()
+    return made
+
+
+def member(rig: Coordinated) -> Consumer:
+    made = rig.member()
+    made._calls.group._await_user = rig.heard.run  # type: ignore[attr-defined]
+    return made
+
+
+def cancelled_poll(reader: Consumer, listener: Slow) -> bool:
+    """Poll until that waits for the listener, and cancel the poll; False if it does not come to
+    that."""
+    steps, host = reader._calls.reading.poll(0.05, None), reader._calls.host
+    try:
+        wait = next(steps)
+        while wait.completion.done() or wait.completion not in listener.begun:
+            wait = steps.send(host.wait(wait.completion, wait.timeout_s or 0.05))
+    except StopIteration:
+        return False
+    steps.close()
+    return True
+
+
+def poll_until_listening(reader: Consumer, listener: Slow) -> None:
+    assert any(cancelled_poll(reader, listener) for _ in range(100))
+
+
+def test_a_listener_is_called_once_however_many_polls_are_cancelled_meanwhile(rig: Coordinated) -> None:
+    listener = rig.heard
+    assert isinstance(listener, Slow)
+    with member(rig) as reader:
+        rig.converge(reader, t=[0, 1])
+        listener.slow = True
+        rig.coordinator.assign(t=[0])
+        for signs in ("-1", "-1 +0"):
+            before = len(listener.begun)
+            for _ in range(4):
+                poll_until_listening(reader, listener)
+            assert len(listener.begun) == before + 1
+            assert listener.signs().endswith(signs)
+            assert (T1 in reader.assignment()) == (signs == "-1")
+            listener.begun[-1].set_result(None)
+        listener.slow = False
+        rig.polled(reader, lambda: rig.coordinator.owned == [T0])
+        assert listener.signs().endswith("-1 +0")
+
+
+def test_what_a_listener_raises_is_raised_by_the_poll_that_saw_it_end(rig: Coordinated) -> None:
+    listener = rig.heard
+    assert isinstance(listener, Slow)
+    with member(rig) as reader:
+        rig.converge(reader, t=[0, 1])
+        listener.slow = True
+        rig.coordinator.assign(t=[0])
+        poll_until_listening(reader, listener)
+        listener.begun[-1].set_error(ValueError("not saved"))
+        listener.slow = False
+        with pytest.raises(ValueError, match="not saved"):
+            reader.poll(0.05)
+        rig.polled(reader, lambda: rig.coordinator.owned == [T0])
+
+
+def test_leaving_tells_the_listener_of_no_partition_twice(rig: Coordinated) -> None:
+    listener = rig.heard
+    assert isinstance(listener, Slow)
+    with member(rig) as reader:
+        rig.converge(reader, t=[0, 1])
+        listener.slow = True
+        rig.coordinator.assign(t=[0])
+        poll_until_listening(reader, listener)
+        listener.slow = False
+        reader.unsubscribe()
+    assert listener.log[-2:] == [("-", [T1]), ("-", [T0])]
