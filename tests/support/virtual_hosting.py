@@ -4,6 +4,7 @@ time go on."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,16 @@ class VirtualHosted:
 
     def close(self, timeout_s: float | None = None) -> None:
         self.host.remove(self.handle)
+
+
+class Pumped(VirtualHosted):
+    """Lets virtual time go on until something awaited is done, but for work that a thread does."""
+
+    def future(self, completion: Completion, loop: asyncio.AbstractEventLoop) -> Any:
+        if self.host._due or self.host._to_step:
+            with contextlib.suppress(TimeoutError):
+                self.host.run_until(completion.done, 60_000)
+        return super().future(completion, loop)
 
 
 class _Closer:

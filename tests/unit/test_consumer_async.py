@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 from typing import Any
 
@@ -17,21 +16,10 @@ from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.client.admin_async import AsyncAdmin
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.client.consumer_async import AsyncConsumer
-from fairlead_kafka.runtime import Completion
 from tests.support.client_rig import Rig
-from tests.support.virtual_hosting import Opening, VirtualHosted
+from tests.support.virtual_hosting import Opening, Pumped
 
 T0 = TopicPartition("t", 0)
-
-
-class Pumped(VirtualHosted):
-    """Lets virtual time go on until something awaited is done, but for work that a thread does."""
-
-    def future(self, completion: Completion, loop: asyncio.AbstractEventLoop) -> Any:
-        if self.host._due or self.host._to_step:
-            with contextlib.suppress(TimeoutError):
-                self.host.run_until(completion.done, 60_000)
-        return super().future(completion, loop)
 
 
 @pytest.fixture

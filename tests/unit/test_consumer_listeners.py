@@ -1,17 +1,23 @@
-"""Calls of a rebalance listener that take longer than the polls that wait for them."""
+"""Calls of a rebalance listener that take long: longer than polls that wait for them, and while the
+consumer leaves."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import pytest
 
+from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.client.consumer_async import AsyncConsumer
 from fairlead_kafka.runtime import Completion
 from tests.support.epoch_rig import T0, T1, Coordinated
+from tests.support.fake_coordinator import GROUP
 from tests.support.group_clients import Heard
+from tests.support.virtual_hosting import Opening, Pumped
 
 
 class Slow(Heard):
@@ -118,3 +124,33 @@ def test_leaving_tells_the_listener_of_no_partition_twice(rig: Coordinated) -> N
         listener.slow = False
         reader.unsubscribe()
     assert listener.log[-2:] == [("-", [T1]), ("-", [T0])]
+
+
+def test_an_iteration_ends_while_the_consumer_leaves(rig: Coordinated) -> None:
+    rig.opener = Opening(rig.host, Pumped)
+    config = rig.config(group_id=GROUP, group_protocol="consumer", auto_offset_reset="earliest")
+
+    async def main() -> None:
+        leaving, may_leave = asyncio.Event(), asyncio.Event()
+
+        class Lingering(Heard):
+            async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:  # type: ignore[override]
+                leaving.set()
+                await may_leave.wait()
+
+        reader = AsyncConsumer(config, opener=rig.opener)
+        await reader.subscribe(["t"], Lingering())
+        rig.coordinator.assign(t=[0])
+        seen = []
+        async for record in reader:
+            seen.append(record.offset)
+            if seen == [0]:
+                closing = asyncio.ensure_future(reader.close())
+                await leaving.wait()
+        with pytest.raises(UsageError, match="closed"):
+            await reader.poll(0)
+        assert not closing.done()
+        may_leave.set()
+        await closing
+
+    asyncio.run(asyncio.wait_for(main(), 10))

@@ -29,13 +29,16 @@ T = TypeVar("T")
 
 
 class Asking:
-    """A consumer's host and settings, and whether the consumer is closed. All parts of a consumer
-    share one object."""
+    """A consumer's host and settings, and whether the consumer is being closed, or is closed. All
+    parts of a consumer share one object."""
 
     def __init__(self, host: Host[ConsumerMachine], settings: Settings) -> None:
         self.host = host
         self.settings = settings
+        self.closing = False
+        """True once `close` was called: no poll begins any more."""
         self.closed = False
+        """True once the group is left, and no call is allowed any more."""
         self.default_timeout_s: float = settings["default.api.timeout.ms"] / 1000
         self.submit = host.submit
         self.now_ns = host.now_ns

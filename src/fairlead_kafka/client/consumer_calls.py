@@ -89,7 +89,7 @@ class ConsumerCalls:
     @property
     def closed(self) -> bool:
         """True once `close` or `abandon` was called."""
-        return self._asking.closed
+        return self._asking.closing
 
     def check(self) -> None:
         """Raise CheckFailed if what is kept of fetched data does not fit the assignment.
@@ -110,13 +110,15 @@ class ConsumerCalls:
         if self.closed or self.host.forked:
             return
         failure: Exception | None = None
+        self._asking.closing = True
         try:
             yield from self._part()
         except Exception as error:  # a listener's, raised once all is closed
             failure = error
-        self._asking.closed = True
+        finally:
+            self._asking.closed = True
         completion: Completion[None] = Completion()
-        with suppress(UsageError):  # its machine has crashed, or Ctrl-C ended the last close
+        with suppress(UsageError):  # its machine has crashed
             self.host.submit(Shut(completion))
             yield from wait_until(completion, CLOSE_S)
         self.fetched.clear()
@@ -128,7 +130,7 @@ class ConsumerCalls:
         nothing is committed. `hosting.end_with` has this called."""
         if self.closed or self.host.forked:
             return
-        self._asking.closed = True
+        self._asking.closing = self._asking.closed = True
         abandon(self.host, self.end, Unsubscribe, Shut)
 
     def end(self) -> None:

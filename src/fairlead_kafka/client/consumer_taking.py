@@ -21,7 +21,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched, Part
-from fairlead_kafka.client.hosting import Offload, Steps, wait_for, wait_until
+from fairlead_kafka.client.hosting import Offload, Steps, closed, wait_for, wait_until
 from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Record, Take, decode_chunk
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
@@ -105,6 +105,8 @@ class Taking:
     def one_poll(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
         """Drive a poll's `steps`, which are given its deadline (ns, monotonic clock). PollUnderWay
         while there is another poll; UsageError once the consumer closes."""
+        if self._asking.closing:
+            raise closed("consumer")
         return self.exclusive.run(self._timed(timeout_s, steps))
 
     def _timed(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
