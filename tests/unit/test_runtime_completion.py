@@ -108,6 +108,23 @@ def test_cancelling_a_future_leaves_the_operation_alone() -> None:
     assert asyncio.run(wait())
 
 
+def test_waits_that_end_early_leave_nothing_behind() -> None:
+    completion = Completion()
+
+    async def wait() -> None:
+        for _ in range(3):
+            wrap_async(completion).cancel()
+        await asyncio.sleep(0)
+
+    asyncio.run(wait())
+    for _ in range(3):
+        with pytest.raises(TimedOut):
+            completion.result(0)
+    assert (completion._callbacks, completion._waiters) == ([], [])
+    completion.set_result(1)
+    assert completion.result() == 1
+
+
 def test_an_answer_after_the_event_loop_is_closed_is_no_error() -> None:
     completion = Completion()
 

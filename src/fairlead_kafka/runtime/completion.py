@@ -4,6 +4,7 @@ back."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import TIMEOUT_MAX, Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -70,6 +71,8 @@ class Completion(Generic[T]):
             ):
                 left_s -= LISTENS_S
             if not self._done:
+                with suppress(ValueError):  # it is done this instant
+                    self._waiters.remove(waiter)
                 raise TimedOut(f"no answer within {timeout_s} s")
         if self._error is not None:
             raise self._error
@@ -85,6 +88,11 @@ class Completion(Generic[T]):
         self._callbacks.append(function)
         if self._done:
             self._call_back()
+
+    def remove_done_callback(self, function: Callable[[Completion[T]], object]) -> None:
+        """Do not call `function`, which was added, unless it is being called already."""
+        with suppress(ValueError):
+            self._callbacks.remove(function)
 
     def _finish(self) -> None:
         self._done = True
@@ -130,8 +138,13 @@ def wrap_async(completion: Completion[T], loop: asyncio.AbstractEventLoop | None
                 "an operation finished after the event loop that waited for it was closed",
             )
 
+    def forget(ended: asyncio.Future[T]) -> None:
+        if ended.cancelled():  # else each wait that is given up would leave a callback
+            completion.remove_done_callback(pass_on)
+
     if completion.done():
         complete()
     else:
         completion.add_done_callback(pass_on)
+        future.add_done_callback(forget)
     return future
