@@ -45,6 +45,9 @@ def await_user(coroutine: Awaitable[T]) -> Completion[T]:
             completion.set_error(error)
         except asyncio.CancelledError:  # of a task that it awaited: no error that poll could raise
             completion.set_error(UsageError("a coroutine of a listener ended in CancelledError: catch it"))
+        except BaseException as error:  # which ends the event loop
+            completion.set_error(UsageError(f"a coroutine of a listener ended in {error!r}"))
+            raise
 
     task = asyncio.ensure_future(run())
     _running.add(task)

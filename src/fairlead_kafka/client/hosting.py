@@ -367,7 +367,8 @@ async def run_async(steps: Steps[T], waiting: Waiting | None = None) -> T:
                 else waiting.future(wait.completion, loop)
             )
             try:
-                value = await asyncio.wait_for(future, wait.timeout_s)
+                async with asyncio.timeout(wait.timeout_s):  # wait_for of 3.11 may swallow a cancellation
+                    value = await future
             except TimeoutError as error:
                 if wait.completion.done() and isinstance(error, TimedOut):
                     wait = steps.throw(error)
@@ -403,6 +404,8 @@ def offload(work: Callable[[], T]) -> Completion[T]:
             completion.set_result(work())
         except Exception as error:
             completion.set_error(error)
+        except BaseException as error:  # no error that a call could raise, but the caller waits
+            completion.set_error(UsageError(f"work on a thread ended in {error!r}"))
 
     asyncio.get_running_loop().run_in_executor(None, run)
     return completion
