@@ -17,6 +17,7 @@ _FILES = {
     for path in (
         *(_ROOT / "client").glob("*.py"),
         *(_ROOT / "consumer" / name for name in ("decoding.py", "tables.py")),
+        *(_ROOT / "consumer" / "share" / name for name in ("inflight.py", "tables.py")),
         _ROOT / "base" / "at_once.py",
     )
 }
@@ -28,6 +29,7 @@ HANDING = {"hand_out", "one_by_one"}
 CLOSELY = HANDING | {
     *("at_once", "answered", "open", "run", "_take", "one_poll", "_timed"),
     *("run_blocking", "_run", "poll", "poll_table", "block", "__iter__"),
+    *("take", "send", "collect", "report", "to_send", "sent", "complete_first"),
 }
 """Functions that are interrupted at each of their bytecodes; all others at each line."""
 

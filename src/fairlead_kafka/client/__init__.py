@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.client.producer_async import AsyncProducer
     from fairlead_kafka.client.share_consumer import ShareConsumer
     from fairlead_kafka.client.share_consumer_async import AsyncShareConsumer
-    from fairlead_kafka.client.share_consumer_calls import AcknowledgementCommitCallback
+    from fairlead_kafka.client.share_consumer_exchange import AcknowledgementCommitCallback
     from fairlead_kafka.consumer import Record
     from fairlead_kafka.consumer.groups.operations import SubscriptionPattern
     from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
@@ -176,7 +176,7 @@ _HOMES = {
     "fairlead_kafka.client.producer_async": ("AsyncProducer",),
     "fairlead_kafka.client.share_consumer": ("ShareConsumer",),
     "fairlead_kafka.client.share_consumer_async": ("AsyncShareConsumer",),
-    "fairlead_kafka.client.share_consumer_calls": ("AcknowledgementCommitCallback",),
+    "fairlead_kafka.client.share_consumer_exchange": ("AcknowledgementCommitCallback",),
     "fairlead_kafka.consumer": ("Record",),
     "fairlead_kafka.consumer.groups.operations": ("SubscriptionPattern",),
     "fairlead_kafka.consumer.share": ("AcknowledgeType", "ShareRecord"),

@@ -28,9 +28,10 @@ from fairlead_kafka.client.consumer_lookups import ConsumerLookups
 from fairlead_kafka.client.consumer_positions import ConsumerPositions
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import ConsumerReading
-from fairlead_kafka.client.consumer_taking import PollUnderWay, Taking
+from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
+from fairlead_kafka.client.one_at_a_time import CallUnderWay
 from fairlead_kafka.consumer import ConsumerMachine, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.consumer.metrics import ConsumerMetrics
@@ -141,7 +142,7 @@ class ConsumerCalls:
 
     def _part(self) -> Steps[None]:
         """Commit and leave the group, unless another thread polls: its poll is ended instead."""
-        with suppress(PollUnderWay):
+        with suppress(CallUnderWay):
             yield from self._taking.exclusive.run(self.group.part(CLOSE_S))
 
 

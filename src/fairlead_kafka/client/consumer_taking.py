@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from types import GeneratorType
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fairlead_kafka import (
     consumer,
 )  # what makes tables of chunks, and loads Arrow, is found in it when it is first used
-from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched, Part
 from fairlead_kafka.client.hosting import Offload, Steps, closed, wait_for, wait_until
+from fairlead_kafka.client.one_at_a_time import OneAtATime
 from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Record, Take, decode_chunk
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
@@ -54,39 +54,6 @@ class Tending(Protocol):
         """True if a poll has to tend to its group before it goes on waiting."""
 
 
-class PollUnderWay(UsageError):
-    """Another poll runs, or the consumer leaves its group."""
-
-
-class OneAtATime:
-    """Lets one of several steps run at a time: those of a poll, or those that leave the group.
-
-    They run until they end, however they do. So there is no lock that must be released, which
-    Ctrl-C could prevent.
-    """
-
-    def __init__(self) -> None:
-        self._steps: dict[GeneratorType[object, object, object], None] = {}
-        """Steps that have ended, that run, and that are to run, in this order."""
-
-    def run(self, steps: Steps[T]) -> Steps[T]:
-        """Drive `steps`; PollUnderWay while others are driven."""
-        mine = cast("GeneratorType[object, object, object]", steps)
-        try:
-            self._steps[mine] = None
-            for other in list(self._steps):
-                if other is mine:
-                    break
-                if other.gi_frame is not None:
-                    raise PollUnderWay(
-                        "another poll of this consumer is under way; one at a time, or a consumer each"
-                    )
-                self._steps.pop(other, None)  # it has ended
-            return (yield from steps)
-        finally:
-            steps.close()
-
-
 class Taking:
     """Steps of one poll at a time; on an event loop `offload` runs large work on a thread."""
 
@@ -99,11 +66,13 @@ class Taking:
         self._polls = asking.polls
         self._offload = offload
         self._check_crcs: bool = asking.settings["check.crcs"]
-        self.exclusive = OneAtATime()
+        self.exclusive = OneAtATime(
+            "another poll of this consumer is under way; one at a time, or a consumer each"
+        )
         """Runs polls, and what leaves the group."""
 
     def one_poll(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
-        """Drive a poll's `steps`, which are given its deadline (ns, monotonic clock). PollUnderWay
+        """Drive a poll's `steps`, which are given its deadline (ns, monotonic clock). CallUnderWay
         while there is another poll; UsageError once the consumer closes."""
         if self._asking.closing:
             raise closed("consumer")

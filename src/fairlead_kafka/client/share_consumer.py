@@ -14,10 +14,8 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, PartitionNumber, Seconds
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, open_host, run_blocking
-from fairlead_kafka.client.share_consumer_calls import (
-    AcknowledgementCommitCallback,
-    ShareConsumerCalls,
-)
+from fairlead_kafka.client.share_consumer_calls import ShareConsumerCalls
+from fairlead_kafka.client.share_consumer_exchange import AcknowledgementCommitCallback
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
 from fairlead_kafka.consumer.share.metrics import ShareConsumerMetrics
 
@@ -131,7 +129,7 @@ class ShareConsumer:
         It is called by later polls, commits and `close`, which raise what it raises. None: no
         more.
         """
-        self._calls.callback = callback
+        self._calls.exchange.callback = callback
 
     def acquisition_lock_timeout_ms(self) -> int | None:
         """Time for which brokers lock records that they give, ms; None before the first records

@@ -2,22 +2,22 @@
 steps.
 
 A chunk is decoded here, in the caller's thread (large ones of an async consumer on an executor).
-Records count as returned (`InFlight`) only where nothing can cancel the call any more, so that a
-cancelled poll accepts nothing that its caller has not seen.
+A chunk stays pending (`InFlight`) until `hand_out`, the last step of the poll that returns its
+records: one that is cancelled, or that Ctrl-C or an error ends, loses nothing, and nothing is
+accepted that its caller has not seen.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.errors import FairleadError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.units import NS_PER_S, s_to_ns
+from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.client.hosting import (
     LONGEST_S,
     Offload,
@@ -33,26 +33,23 @@ from fairlead_kafka.client.hosting import (
     wait_for,
     wait_until,
 )
+from fairlead_kafka.client.one_at_a_time import CallUnderWay, OneAtATime
+from fairlead_kafka.client.share_consumer_exchange import Exchange
 from fairlead_kafka.consumer import ALL_COLUMNS, check_columns
 from fairlead_kafka.consumer.share import (
-    GAP,
-    Acknowledge,
     AcknowledgeType,
     AckResult,
-    Acks,
     Decoded,
     Delivery,
     GetLockTimeout,
-    InFlight,
     ShareChunk,
     ShareConsumerMachine,
     ShareRecord,
     Shut,
     Subscribe,
-    Take,
-    Taken,
     Unsubscribe,
     decode_share_chunk,
+    delivery_of,
     share_settings,
 )
 from fairlead_kafka.consumer.share.metrics import ShareConsumerMetrics, ShareMeter
@@ -79,17 +76,11 @@ Outcome = dict[TopicPartition, "FairleadError | None"]
 failed."""
 
 
-@runtime_checkable
-class AcknowledgementCommitCallback(Protocol):
-    """Called with the outcome of acknowledgements, in the thread of a later poll, commit or close.
+class Found(NamedTuple):
+    """Records that a poll is about to return."""
 
-    `offsets`: those of the records, by partition. `error`: None if the broker has them. It must not
-    call its consumer. Kafka's counterpart has the same name.
-    """
-
-    def __call__(
-        self, offsets: Mapping[TopicPartition, Sequence[int]], error: Exception | None, /
-    ) -> object: ...
+    delivery: Delivery
+    decoded: Decoded
 
 
 class ShareConsumerCalls:
@@ -104,7 +95,6 @@ class ShareConsumerCalls:
     ) -> None:
         self.settings = share_settings(config)
         self.closed = False
-        self.callback: AcknowledgementCommitCallback | None = None
         self._implicit = self.settings["share.acknowledgement.mode"] == "implicit"
         self._check_crcs: bool = self.settings["check.crcs"]
         self._max_poll_records: int = self.settings["max.poll.records"]
@@ -115,14 +105,15 @@ class ShareConsumerCalls:
             lambda rng: ShareConsumerMachine(self.settings, rng), self.settings, "fairlead-share-consumer"
         )
         self._topics: tuple[str, ...] = ()
-        self._flight = InFlight()
-        self._pending: deque[ShareChunk] = deque()
-        self._asked: Completion[Taken] | None = None
-        self._acking: list[Completion[list[AckResult]]] = []
+        self.exchange = Exchange(self._hosted)
+        self._flight = self.exchange.flight
         self._error: FairleadError | None = None
         """Error of a batch that did not decode, raised by the next poll that returns nothing else.
         """
-        self._calling = threading.Lock()
+        self._exclusive = OneAtATime(
+            "another call of this share consumer is under way, perhaps that which calls its "
+            "acknowledgement commit callback; one at a time, or a consumer each"
+        )
         self._meter = ShareMeter(sampling_of(self.settings))
         self._hosted.machine.client_metrics = self._metrics_at
 
@@ -147,9 +138,9 @@ class ShareConsumerCalls:
     def unsubscribe(self) -> Steps[None]:
         """Leave the group."""
         self._topics = ()
-        self._flight.release(self._pending)
-        self._pending.clear()
-        self._send(self._flight.take_decided(), self._deadline_ns(None))
+        self.exchange.collect()
+        self._flight.release_pending()
+        self.exchange.send(self._deadline_ns(None))
         yield from self._ask(Unsubscribe)
 
     def subscription(self) -> list[str]:
@@ -160,35 +151,60 @@ class ShareConsumerCalls:
 
     def poll(self, timeout_s: float) -> Steps[list[ShareRecord]]:
         """Records, as soon as there are any; see `ShareConsumer.poll` for time-out and errors."""
-        with self._one_call():
-            found = yield from self._deliver(timeout_s, ALL_COLUMNS, self._max_poll_records)
-            with self._returned(found):
-                records: list[ShareRecord] = []
-                for delivery, decoded in found:
-                    part = decoded.records(delivery.chunk.partition)
-                    records = records + part if records else part
-            self._count(len(records))
-            return records
+        records, deliveries = yield from self.collect(timeout_s)
+        self.hand_out(len(records), deliveries)
+        return records
+
+    def collect(self, timeout_s: float) -> Steps[tuple[list[ShareRecord], list[Delivery]]]:
+        """Records for `poll` to return, and the deliveries to hand out with them."""
+        return self._exclusive.run(self._collect(timeout_s))
+
+    def _collect(self, timeout_s: float) -> Steps[tuple[list[ShareRecord], list[Delivery]]]:
+        found = yield from self._deliver(timeout_s, ALL_COLUMNS, self._max_poll_records)
+        records: list[ShareRecord] = []
+        for delivery, decoded in found:
+            part = decoded.records(delivery.chunk.partition)
+            records = records + part if records else part
+        return records, [each.delivery for each in found]
 
     def poll_table(self, timeout_s: float, columns: Sequence[str] | None) -> Steps[pa.Table]:
         """A table of records, as soon as there are any; see `ShareConsumer.poll_table` for time-out
         and errors."""
-        from fairlead_kafka.consumer.share.tables import SHARE_COLUMNS, share_batches, share_table
+        table, deliveries = yield from self.collect_table(timeout_s, columns)
+        self.hand_out(table.num_rows, deliveries)
+        return table
+
+    def collect_table(
+        self, timeout_s: float, columns: Sequence[str] | None
+    ) -> Steps[tuple[pa.Table, list[Delivery]]]:
+        """The table for `poll_table` to return, and the deliveries to hand out with it."""
+        from fairlead_kafka.consumer.share.tables import SHARE_COLUMNS
+
+        return self._exclusive.run(self._collect_table(timeout_s, check_columns(columns, SHARE_COLUMNS)))
+
+    def _collect_table(
+        self, timeout_s: float, names: Sequence[str]
+    ) -> Steps[tuple[pa.Table, list[Delivery]]]:
+        from fairlead_kafka.consumer.share.tables import share_batches, share_table
         from fairlead_kafka.records import pooled
 
-        names = check_columns(columns, SHARE_COLUMNS)
         limit = self._max_poll_records if self._record_limit else TABLE_MAX_RECORDS
-        with self._one_call():
-            found = yield from self._deliver(timeout_s, names, limit, pooled)
-            with self._returned(found):
-                batches = [
-                    batch
-                    for delivery, decoded in found
-                    for batch in share_batches(delivery.chunk.partition, decoded, names)
-                ]
-                table = share_table(batches, names)
-            self._count(table.num_rows)
-            return table
+        found = yield from self._deliver(timeout_s, names, limit, pooled)
+        batches = [
+            batch
+            for delivery, decoded in found
+            for batch in share_batches(delivery.chunk.partition, decoded, names)
+        ]
+        return share_table(batches, names), [each.delivery for each in found]
+
+    def hand_out(self, records: int, deliveries: Sequence[Delivery]) -> None:
+        """Note that a poll returns so many records, those of `deliveries`: its last step, after
+        which it calls nothing."""
+        now_ns = self._hosted.now_ns()
+        if now_ns >= self._meter.rolls_ns:
+            self._meter.roll(now_ns)
+        self._meter.records_consumed += records
+        self._flight.hand_out(deliveries)
 
     def acknowledge(self, partition: TopicPartition, offset: int, chosen: AcknowledgeType) -> None:
         """Acknowledge one record of the last poll; `chosen` says what became of it. See
@@ -213,27 +229,34 @@ class ShareConsumerCalls:
     def commit(self, timeout_s: float | None) -> Steps[Outcome]:
         """Send the acknowledgements that are not sent, and wait for the outcome; see
         `ShareConsumer.commit`."""
-        with self._one_call():
-            deadline_ns = self._deadline_ns(timeout_s)
-            acks = self._decided()
-            if not acks and not self._flight.incomplete():
-                return {}
-            yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
-            results = yield from self._acknowledge(acks, deadline_ns, deadline_ns)
-            outcome: Outcome = {}
-            for each, error in results:
-                failure = error if error is None or isinstance(error, FairleadError) else FairleadError(error)
-                outcome[each.partition] = outcome.get(each.partition) or failure
-            for partition in self._flight.incomplete():
-                late = TimedOut(f"acknowledging {partition}: no answer within the time allowed")
-                outcome[partition] = outcome.get(partition) or late
-            return outcome
+        return self._exclusive.run(self._commit(timeout_s))
+
+    def _commit(self, timeout_s: float | None) -> Steps[Outcome]:
+        deadline_ns = self._deadline_ns(timeout_s)
+        self._decide()
+        self._flight.to_send()
+        if not self._flight.incomplete():
+            return {}
+        yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
+        results = yield from self.exchange.acknowledge(deadline_ns, deadline_ns)
+        outcome: Outcome = {}
+        for each, error in results:
+            failure = error if error is None or isinstance(error, FairleadError) else FairleadError(error)
+            outcome[each.partition] = outcome.get(each.partition) or failure
+        for partition in self._flight.incomplete():
+            late = TimedOut(f"acknowledging {partition}: no answer within the time allowed")
+            outcome[partition] = outcome.get(partition) or late
+        return outcome
 
     def commit_async(self) -> Steps[None]:
         """Send the acknowledgements that are not sent, without waiting for the outcome."""
-        with self._one_call():
-            self._send(self._decided(), self._deadline_ns(None))
-            yield from ()
+        return self._exclusive.run(self._commit_async())
+
+    def _commit_async(self) -> Steps[None]:
+        deadline_ns = self._deadline_ns(None)
+        self._decide()
+        self.exchange.send(deadline_ns)
+        yield from ()
 
     def acquisition_lock_timeout_ms(self) -> Steps[int | None]:
         """Ms for which brokers lock what they deliver; None: not known yet."""
@@ -268,13 +291,6 @@ class ShareConsumerCalls:
     def _metrics_at(self, now_ns: int) -> ShareConsumerMetrics:
         return self._hosted.machine.metrics(now_ns, self._meter)
 
-    def _count(self, records: int) -> None:
-        """Count the records that a poll returns."""
-        now_ns = self._hosted.now_ns()
-        if now_ns >= self._meter.rolls_ns:
-            self._meter.roll(now_ns)
-        self._meter.records_consumed += records
-
     # Ending
 
     def close(self) -> Steps[None]:
@@ -282,15 +298,25 @@ class ShareConsumerCalls:
         machine."""
         if self.closed or self._hosted.forked:
             return
-        acks = self._flight.take_decided()
+        acks = self._flight.to_send()
         self.closed = True
         completion: Completion[list[AckResult]] = Completion()
         self._hosted.submit(Shut(completion, acks))
         results: list[AckResult] | None = None
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
             results = yield from wait_until(completion, CLOSE_S)
-        self._pending.clear()
-        self._complete(results or ())
+        outcomes = deque(results or ())
+        with suppress(CallUnderWay):
+            outcomes = yield from self._exclusive.run(self._last_outcomes(outcomes))
+        self.exchange.report(outcomes)
+
+    def _last_outcomes(self, outcomes: Iterable[AckResult]) -> Steps[deque[AckResult]]:
+        """`outcomes`, after those of earlier calls; what no poll returned is dropped."""
+        self.exchange.collect()
+        self._flight.pending.clear()
+        self._flight.outcomes.extend(outcomes)
+        yield from ()
+        return self._flight.outcomes
 
     def abandon(self) -> None:
         """End the thread of a consumer object that was dropped without `close`; records not
@@ -315,7 +341,7 @@ class ShareConsumerCalls:
 
     def _deliver(
         self, timeout_s: float, columns: Sequence[str], max_records: int, room: Room | None = None
-    ) -> Steps[list[tuple[Delivery, Decoded]]]:
+    ) -> Steps[list[Found]]:
         """The next deliveries with records to return, decoded, once the records returned before are
         acknowledged. UsageError in explicit mode if some of those were not."""
         deadline_ns = self._deadline_ns(timeout_s)
@@ -324,136 +350,57 @@ class ShareConsumerCalls:
                 "all records of the last poll must be acknowledged before the next one "
                 f"(share.acknowledgement.mode=explicit); {self._flight.undecided} are not"
             )
-        acks = self._decided()
+        self._decide()
+        self._flight.to_send()
         if self._flight.renewing:
-            yield from self._acknowledge(acks, deadline_ns, self._deadline_ns(None))
-            renewed = self._flight.take_renewed()
-            if renewed or self._flight.renewing:
+            yield from self.exchange.acknowledge(deadline_ns, self._deadline_ns(None))
+            if self._flight.renewing:
                 return [
-                    (each, self._decode(each.chunk, columns, room, only=each.offsets)) for each in renewed
+                    Found(each, self._decode(each.chunk, columns, room, only=each.offsets))
+                    for each in self._flight.renewed
                 ]
-            acks = []
+        if self._flight.pending:
+            self.exchange.send(self._deadline_ns(None))
         while True:
-            if not self._pending and not (yield from self._take(deadline_ns, max_records, acks)):
-                if self._error is not None and not self._pending:
-                    error, self._error = self._error, None
-                    raise error
-                return []
             found = yield from self._decode_pending(columns, room)
             if found:
                 return found
-            acks = self._flight.take_decided()  # only gaps were acquired, or what does not decode
+            if not (yield from self.exchange.take(deadline_ns, max_records, self._deadline_ns(None))):
+                if self._error is not None and not self._flight.pending:
+                    error, self._error = self._error, None
+                    raise error
+                return []
 
-    def _decode_pending(
-        self, columns: Sequence[str], room: Room | None
-    ) -> Steps[list[tuple[Delivery, Decoded]]]:
-        decoded: list[tuple[ShareChunk, Decoded]] = []
-        for chunk in [chunk for chunk in self._pending if chunk.lock_ns > self._hosted.now_ns()]:
+    def _decode_pending(self, columns: Sequence[str], room: Room | None) -> Steps[list[Found]]:
+        """The records of all pending chunks whose locks last. Chunks with none, only gaps or what
+        does not decode, are acknowledged."""
+        flight = self._flight
+        found: list[Found] = []
+        for chunk in [chunk for chunk in flight.pending if chunk.lock_ns > self._hosted.now_ns()]:
             if self._offload is None or len(chunk.data) < OFFLOAD_BYTES:
-                decoded.append((chunk, self._decode(chunk, columns, room)))
+                decoded = self._decode(chunk, columns, room)
             else:
                 work = self._offload(lambda chunk=chunk: self._decode(chunk, columns, room))  # type: ignore[misc]
-                decoded.append((chunk, (yield from wait_for(work))))
-        self._pending.clear()  # only now, when nothing can cancel this call any more
-        found = []
-        for chunk, records in decoded:
-            self._error = records.error or self._error
-            delivery = self._flight.add(chunk, records)
-            if delivery.left:
-                found.append((delivery, records))
-        return found
+                decoded = yield from wait_for(work)
+            found.append(Found(delivery_of(chunk, decoded), decoded))
+            self._error = decoded.error or self._error
+        pending = {id(chunk) for chunk in flight.pending}  # but those that were released meanwhile
+        found = [each for each in found if id(each.delivery.chunk) in pending]
+        flight.hand_out([each.delivery for each in found if not each.delivery.left])
+        with_records = [each for each in found if each.delivery.left]
+        kept = {id(each.delivery.chunk) for each in with_records}
+        flight.pending = deque(chunk for chunk in flight.pending if id(chunk) in kept)  # others' locks ended
+        return with_records
 
     def _decode(
         self, chunk: ShareChunk, columns: Sequence[str], room: Room | None, only: Int64 | None = None
     ) -> Decoded:
         return decode_share_chunk(chunk, columns, check_crcs=self._check_crcs, only=only, room=room)
 
-    @contextmanager
-    def _returned(self, found: Sequence[tuple[Delivery, Decoded]]) -> Generator[None, None, None]:
-        """Release the deliveries in `found` if the `with` block, which makes records of them, fails
-        or is interrupted."""
-        try:
-            yield
-        except BaseException:
-            for delivery, _ in found:
-                delivery.decide_rest(AcknowledgeType.RELEASE)
-            raise
-
-    def _decided(self) -> list[Acks]:
-        """Take the acknowledgements that are not sent; in implicit mode all records returned are
-        accepted."""
+    def _decide(self) -> None:
+        """In implicit mode accept all records returned."""
         if self._implicit:
             self._flight.decide_rest(AcknowledgeType.ACCEPT)
-        return self._flight.take_decided()
-
-    def _take(self, deadline_ns: int, max_records: int, acks: Sequence[Acks]) -> Steps[bool]:
-        """Get chunks from the machine into `_pending`. False if none came in time.
-
-        A poll that is cancelled leaves its operation with the machine; the next poll waits for the
-        answer to that one first.
-        """
-        acks_by_ns = self._deadline_ns(None)
-        remaining_s = None
-        if self._asked is None:
-            self._asked = Completion()
-            self._hosted.submit(Take(self._asked, deadline_ns, max_records, acks, acks_by_ns))
-        else:
-            self._send(acks, acks_by_ns)
-            remaining_s = max(0.0, (deadline_ns - self._hosted.now_ns()) / NS_PER_S)
-        try:
-            taken = yield from wait_until(self._asked, remaining_s)
-        except Exception:
-            self._asked = None
-            raise
-        if taken is None:
-            return False
-        self._asked = None
-        self._pending.extend(taken.chunks)
-        self._complete(taken.results)
-        return bool(taken.chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
-
-    def _send(self, acks: Sequence[Acks], deadline_ns: int) -> None:
-        """Send acknowledgements without waiting; `_complete` notes the outcome later. `deadline_ns`
-        is on the monotonic clock."""
-        if acks:
-            self._hosted.submit(Acknowledge(Completion(), None, acks, deadline_ns))
-
-    def _acknowledge(self, acks: Sequence[Acks], deadline_ns: int, acks_by_ns: int) -> Steps[list[AckResult]]:
-        """Send acknowledgements, and wait until they and earlier ones are answered. Times are ns on
-        the monotonic clock.
-
-        A call that is cancelled leaves its operation with the machine; the next call takes the
-        answer.
-        """
-        completion: Completion[list[AckResult]] = Completion()
-        self._acking.append(completion)
-        self._hosted.submit(Acknowledge(completion, deadline_ns, acks, acks_by_ns))
-        results = yield from wait_for(completion)
-        self._acking.remove(completion)
-        self._complete(results)
-        return results
-
-    def _complete(self, results: Iterable[AckResult]) -> None:
-        """Note the outcomes of acknowledgements, and call the callback with them. What the callback
-        raised is raised at the end."""
-        results = list(results)
-        for left in [each for each in self._acking if each.done()]:
-            self._acking.remove(left)
-            if left.error() is None:
-                results += left.result()
-        if not results:
-            return
-        self._flight.complete(results)
-        failure: Exception | None = None
-        for acks, error in results:
-            offsets = acks.offsets[acks.types != GAP].tolist()
-            if self.callback is not None and offsets and acks.number:
-                try:
-                    self.callback({acks.partition: offsets}, error)
-                except Exception as raised:
-                    failure = failure or raised
-        if failure is not None:
-            raise failure
 
     def _check_explicit(self) -> None:
         self.check()
@@ -474,15 +421,3 @@ class ShareConsumerCalls:
         return self._hosted.now_ns() + s_to_ns(
             min(self._default_timeout_s if timeout_s is None else timeout_s, LONGEST_S)
         )
-
-    @contextmanager
-    def _one_call(self) -> Generator[None, None, None]:
-        if not self._calling.acquire(blocking=False):
-            raise UsageError(
-                "another call of this share consumer is under way, perhaps that which calls its "
-                "acknowledgement commit callback; one at a time, or a consumer each"
-            )
-        try:
-            yield
-        finally:
-            self._calling.release()

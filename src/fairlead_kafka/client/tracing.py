@@ -179,6 +179,15 @@ class _Polls:
         self._about = _about(client, "receive", None) | {"messaging.operation.name": "poll"}
         self._link_tables = link_tables
 
+    def collected(self, begun_ns: int, found: tuple[Sequence[_AnyRecord], object]) -> None:
+        """Make the span of a poll that is about to return records (the first of `found`), before
+        they are handed out: what a span's end raises must not lose them."""
+        self.records(begun_ns, found[0])
+
+    def collected_table(self, begun_ns: int, found: tuple[pa.Table, object]) -> None:
+        """As `collected`, of a poll that is about to return a table."""
+        self.table(begun_ns, found[0])
+
     def records(self, begun_ns: int, records: Sequence[_AnyRecord]) -> None:
         """Make the span of a poll that returns `records`, if there are any."""
         if records:
@@ -231,17 +240,12 @@ def _instrument_producer(client: Producer | AsyncProducer, sends: _Sends) -> Non
 def _instrument_consumer(client: _Consuming, polls: _Polls) -> None:
     if isinstance(client, ShareConsumer | AsyncShareConsumer):
         calls = client._calls
-        _replace(calls, "poll", _timed(calls.poll, polls.records))
-        _replace(calls, "poll_table", _timed(calls.poll_table, polls.table))
+        _replace(calls, "collect", _timed(calls.collect, polls.collected))
+        _replace(calls, "collect_table", _timed(calls.collect_table, polls.collected_table))
     else:
         reading = client._calls.reading
-        # Before records are handed out: what a span's end raises must not lose them.
-        _replace(reading, "collect", _timed(reading.collect, lambda ns, found: polls.records(ns, found[0])))
-        _replace(
-            reading,
-            "collect_table",
-            _timed(reading.collect_table, lambda ns, found: polls.table(ns, found[0])),
-        )
+        _replace(reading, "collect", _timed(reading.collect, polls.collected))
+        _replace(reading, "collect_table", _timed(reading.collect_table, polls.collected_table))
         _replace(reading, "block", _timed(reading.block, polls.block))
 
 

@@ -7,6 +7,7 @@ are recorded in the ledger of its group.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from fairlead_kafka.consumer.share import (
     Subscribe,
     Take,
     decode_share_chunk,
+    delivery_of,
     share_settings,
 )
 from fairlead_kafka.core.effects import Effect
@@ -162,8 +164,9 @@ class ShareProcess(GroupProcess):
         acks = self._decided()
         if self._flight.renewing:
             yield from self._send(acks, waits=True)
-            renewed = self._flight.take_renewed()
-            if renewed or self._flight.renewing:
+            if self._flight.renewing:
+                renewed = self._flight.renewed
+                self._flight.hand_out(renewed)
                 return renewed
             acks = []
         by_ns = self._host.now_ns() + ms_to_ns(API_TIMEOUT_MS)
@@ -194,7 +197,9 @@ class ShareProcess(GroupProcess):
         self._ledger.given += [
             GivenRecord(place, offset, value, self.number) for offset, value in _records(decoded)
         ]
-        return self._flight.add(chunk, decoded)
+        delivery = delivery_of(chunk, decoded)
+        self._flight.hand_out([delivery])
+        return delivery
 
     def _work(self, found: Sequence[Delivery]) -> Steps:
         """Work on records, decide about each, and perhaps send that at once."""
@@ -232,7 +237,8 @@ class ShareProcess(GroupProcess):
         given."""
         if not self._habits.explicit:
             self._flight.decide_rest(AcknowledgeType.ACCEPT)
-        acks = self._flight.take_decided()
+        acks = list(self._flight.to_send())
+        self._flight.sent()
         now_ns = self._host.now_ns()
         for one in acks:
             place = place_of(one.partition)
@@ -259,7 +265,9 @@ class ShareProcess(GroupProcess):
             self._host.submit(self.handle, Acknowledge(ignored, None, acks, by_ns))
 
     def _completed(self, results: Sequence[AckResult]) -> None:
-        self._flight.complete(results)
+        outcomes = deque(results)
+        while outcomes:
+            self._flight.complete_first(outcomes)
         now_ns = self._host.now_ns()
         for acks, error in results:
             said = self._said.get(acks.number, {})

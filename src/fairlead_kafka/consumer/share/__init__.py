@@ -23,10 +23,12 @@ changed, and takes acknowledgements along. Since locks run out from when a recor
 broker is asked for records only while a poll waits and no fetched record is left. Polls return
 whole chunks, each one partition's part of one answer.
 
-In flight (`inflight`). Records that a poll returned are kept, in the caller's thread, as columns of
-offsets and types, until it is acknowledged and sent. Offsets that were acquired and hold no record
-are acknowledged as gaps; a batch that does not decode is rejected, and the poll raises its error.
-Records whose lock is renewed (KIP-1222) are returned again by the next poll, alone.
+In flight (`inflight`). A chunk is kept, in the caller's thread, until a poll returns its records as
+its last step; then they are columns of offsets and types, until all are acknowledged and the
+machine has that. Acknowledgements have numbers in ascending order: the caller submits them again if
+Ctrl-C came in between, and the machine counts them once. Offsets that were acquired and hold no
+record are acknowledged as gaps; a batch that does not decode is rejected, and the poll raises its
+error. Records whose lock is renewed (KIP-1222) are returned again by the next poll, alone.
 
 A lock that ends. The session of a broker ends with its connection, and with it all its locks. Each
 session gets a number in the client; acknowledgements of an earlier one fail at once
@@ -45,7 +47,7 @@ Sources: KIP-932, KIP-1206 (record_limit), KIP-1222 (renewing); Kafka's `ShareCo
 
 from fairlead_kafka.consumer.share.acknowledging import GAP, UNDECIDED, AcknowledgeType, AckResult, Acks
 from fairlead_kafka.consumer.share.chunk import Decoded, ShareChunk, ShareRecord, decode_share_chunk
-from fairlead_kafka.consumer.share.inflight import Delivery, InFlight
+from fairlead_kafka.consumer.share.inflight import Delivery, InFlight, delivery_of
 from fairlead_kafka.consumer.share.machine import ShareConsumerMachine
 from fairlead_kafka.consumer.share.operations import (
     Acknowledge,
@@ -82,5 +84,6 @@ __all__ = [
     "GetLockTimeout",
     "Unsubscribe",
     "decode_share_chunk",
+    "delivery_of",
     "share_settings",
 ]

@@ -1,18 +1,22 @@
-"""Records that a poll has returned and that are not acknowledged yet.
+"""Records on their way through a share consumer: acquired, returned by a poll, acknowledged.
 
 The client class keeps them, in the caller's thread. Nothing here waits or sends: acknowledgements
-are noted in columns and taken from there. Kafka's counterparts: `ShareFetch`, `ShareInFlightBatch`.
+are noted in columns and taken from there. What moves from one place to another does so `at_once`,
+so that Ctrl-C, which may come at any time, leaves it in one of them. Kafka's counterparts:
+`ShareFetch`, `ShareInFlightBatch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.at_once import at_once
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.share.acknowledging import (
@@ -30,7 +34,7 @@ from fairlead_kafka.records.arrays import Int64
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """The records of one chunk that a poll returned, with the acknowledgement type of each acquired
+    """The records of one chunk that a poll returns, with the acknowledgement type of each acquired
     offset."""
 
     chunk: ShareChunk
@@ -38,8 +42,11 @@ class Delivery:
     """Offsets of the records, ascending."""
     types: Int8
     """A type each, GAP where there is no record, or UNDECIDED."""
-    left: int
-    """Number of records without an acknowledgement."""
+
+    @property
+    def left(self) -> int:
+        """Number of records without an acknowledgement."""
+        return int((self.types == UNDECIDED).sum())
 
     def find(self, offset: int) -> int:
         """The row of an offset; -1 if this delivery does not have it."""
@@ -48,25 +55,39 @@ class Delivery:
 
     def decide(self, rows: npt.NDArray[np.intp], types: Int8) -> None:
         """Acknowledge rows by `types`; an acknowledgement that is not sent yet is replaced."""
-        self.left -= int((self.types[rows] == UNDECIDED).sum())
         self.types[rows] = types
 
     def decide_rest(self, chosen: AcknowledgeType) -> None:
         """Acknowledge all undecided records by the type `chosen`."""
         self.types[self.types == UNDECIDED] = chosen
-        self.left = 0
+
+
+def delivery_of(chunk: ShareChunk, decoded: Decoded) -> Delivery:
+    """The delivery of a chunk's records. Offsets without a record, and records that do not decode,
+    are acknowledged in it."""
+    offsets = offsets_of(chunk.acquired)
+    types = np.full(len(offsets), GAP, np.int8)
+    types[np.searchsorted(offsets, decoded.offsets)] = UNDECIDED
+    types[np.searchsorted(offsets, decoded.damaged)] = AcknowledgeType.REJECT
+    return Delivery(chunk, offsets, types)
 
 
 class InFlight:
     """All deliveries of one consumer with records that are undecided, or whose acknowledgements are
-    not sent or have no outcome."""
+    not sent or have no outcome; and what was acquired before that."""
 
     def __init__(self) -> None:
+        self.pending: deque[ShareChunk] = deque()
+        """Chunks of which no poll has returned the records."""
+        self.renewed: list[Delivery] = []
+        """Deliveries whose locks were renewed, to be returned again."""
+        self.outcomes: deque[AckResult] = deque()
+        """Outcomes of acknowledgements that `complete_first` has not noted."""
         self._deliveries: list[Delivery] = []
-        self._renewing: dict[int, Delivery] = {}
-        self._renewed: list[Delivery] = []
+        self._unsent: list[Acks] = []
+        self._renewing: dict[int, ShareChunk] = {}
         self._incomplete: dict[int, tuple[TopicPartition, int]] = {}
-        """Number of what was sent → its partition, and how many of its offsets have no outcome."""
+        """Number of acknowledgements → partition, and how many of its offsets have no outcome."""
         self._numbers = 0
 
     @property
@@ -77,32 +98,34 @@ class InFlight:
     @property
     def renewing(self) -> bool:
         """True if locks are being renewed, or records whose locks were are to be returned again."""
-        return bool(self._renewing or self._renewed)
+        return bool(self._renewing or self.renewed)
 
     def incomplete(self) -> list[TopicPartition]:
-        """Partitions of which acknowledgements that were sent have no outcome yet."""
+        """Partitions of which acknowledgements have no outcome yet."""
         return list(dict.fromkeys(partition for partition, _ in self._incomplete.values()))
 
-    def add(self, chunk: ShareChunk, decoded: Decoded) -> Delivery:
-        """Note that the records of a chunk are returned. Offsets without a record, and records that
-        do not decode, are acknowledged at once."""
-        offsets = offsets_of(chunk.acquired)
-        types = np.full(len(offsets), GAP, np.int8)
-        found = decoded.offsets
-        types[np.searchsorted(offsets, found)] = UNDECIDED
-        types[np.searchsorted(offsets, decoded.damaged)] = AcknowledgeType.REJECT
-        return self._keep(chunk, offsets, types)
+    def hand_out(self, deliveries: Sequence[Delivery]) -> None:
+        """Note that a poll returns the records of `deliveries`, all at once: its last step, after
+        which nothing can end it before its caller has the records."""
+        chunks = {id(delivery.chunk) for delivery in deliveries}
+        returned = {id(delivery) for delivery in deliveries}
+        at_once(
+            partial(self._deliveries.extend, deliveries),
+            partial(setattr, self, "pending", deque(each for each in self.pending if id(each) not in chunks)),
+            partial(setattr, self, "renewed", [each for each in self.renewed if id(each) not in returned]),
+        )
 
-    def _keep(self, chunk: ShareChunk, offsets: Int64, types: Int8) -> Delivery:
-        delivery = Delivery(chunk, offsets, types, int((types == UNDECIDED).sum()))
-        self._deliveries.append(delivery)
-        return delivery
-
-    def release(self, chunks: Iterable[ShareChunk]) -> None:
-        """Release all records of some chunks, none of which a poll returned."""
-        for chunk in chunks:
-            offsets = offsets_of(chunk.acquired)
-            self._keep(chunk, offsets, np.full(len(offsets), AcknowledgeType.RELEASE, np.int8))
+    def release_pending(self) -> None:
+        """Release all records that no poll has returned."""
+        released = [
+            Delivery(chunk, offsets, np.full(len(offsets), AcknowledgeType.RELEASE, np.int8))
+            for chunk in self.pending
+            for offsets in (offsets_of(chunk.acquired),)
+        ]
+        at_once(
+            partial(self._deliveries.extend, released),
+            partial(setattr, self, "pending", deque()),
+        )
 
     def decide_rest(self, chosen: AcknowledgeType) -> None:
         """Acknowledge all undecided records by the type `chosen`."""
@@ -113,10 +136,8 @@ class InFlight:
         """Acknowledge one record. UsageError if it is not in flight."""
         for delivery in self._deliveries:
             if delivery.chunk.partition == partition and (row := delivery.find(offset)) >= 0:
-                before = delivery.types[row]
-                if before == GAP:
+                if delivery.types[row] == GAP:
                     break
-                delivery.left -= before == UNDECIDED
                 delivery.types[row] = chosen
                 return
         raise not_in_flight(partition, offset)
@@ -142,54 +163,65 @@ class InFlight:
             raise not_in_flight(partition, int(offsets[missing][0]))
         return found
 
-    def take_decided(self) -> list[Acks]:
-        """Take acknowledgements that are not sent; records that are undecided stay."""
-        taken: list[Acks] = []
+    def to_send(self) -> Sequence[Acks]:
+        """All acknowledgements that are not `sent`, in the order of their numbers; records that are
+        undecided stay."""
+        number = self._numbers
+        fresh: list[Acks] = []
         kept: list[Delivery] = []
+        incomplete: dict[int, tuple[TopicPartition, int]] = {}
+        renewing: dict[int, ShareChunk] = {}
         for delivery in self._deliveries:
-            decided = delivery.types != UNDECIDED
-            if decided.any():
-                taken.append(self._take(delivery, delivery.offsets[decided], delivery.types[decided]))
-            if delivery.left:
-                delivery.offsets, delivery.types = delivery.offsets[~decided], delivery.types[~decided]
+            chunk, decided = delivery.chunk, delivery.types != UNDECIDED
+            if not decided.any():
                 kept.append(delivery)
-        self._deliveries = kept
-        return taken
-
-    def _take(self, delivery: Delivery, offsets: Int64, types: Int8) -> Acks:
-        self._numbers += 1
-        number, chunk = self._numbers, delivery.chunk
-        self._incomplete[number] = (chunk.partition, len(offsets))
-        if (types == AcknowledgeType.RENEW).any():
-            self._renewing[number] = delivery
-        return Acks(number, chunk.partition, chunk.topic_id, chunk.node_id, chunk.session, offsets, types)
-
-    def complete(self, results: Iterable[AckResult]) -> None:
-        """Note the outcomes of acknowledgements; records whose locks were renewed are to be
-        returned again."""
-        for acks, error in results:
-            partition, left = self._incomplete.pop(acks.number, (acks.partition, 0))
-            if left > len(acks.offsets):
-                self._incomplete[acks.number] = (partition, left - len(acks.offsets))
-            renewing = self._renewing.get(acks.number)
-            if renewing is None:
                 continue
-            if acks.number not in self._incomplete:
-                del self._renewing[acks.number]
+            number += 1
+            offsets, types = delivery.offsets[decided], delivery.types[decided]
+            acks = Acks(number, chunk.partition, chunk.topic_id, chunk.node_id, chunk.session, offsets, types)
+            fresh.append(acks)
+            incomplete[number] = chunk.partition, len(offsets)
+            if acks.renews:
+                renewing[number] = chunk
+            if not decided.all():
+                kept.append(Delivery(chunk, delivery.offsets[~decided], delivery.types[~decided]))
+        if fresh:
+            at_once(
+                partial(setattr, self, "_numbers", number),
+                partial(setattr, self, "_deliveries", kept),
+                partial(setattr, self, "_unsent", [*self._unsent, *fresh]),
+                partial(self._incomplete.update, incomplete),
+                partial(self._renewing.update, renewing),
+            )
+        return self._unsent
+
+    def sent(self) -> None:
+        """Note that the machine has what `to_send` gave. If Ctrl-C comes before, the machine gets
+        that again, and knows it by the numbers."""
+        self._unsent = []
+
+    def complete_first(self, outcomes: deque[AckResult]) -> None:
+        """Take the first of `outcomes` and note it; records whose locks were renewed are to be
+        returned again."""
+        acks, error = outcomes[0]
+        number = acks.number
+        incomplete, renewing, renewed = dict(self._incomplete), dict(self._renewing), list(self.renewed)
+        partition, left = incomplete.pop(number, (acks.partition, 0))
+        if left > len(acks.offsets):
+            incomplete[number] = partition, left - len(acks.offsets)
+        chunk = renewing.get(number)
+        if chunk is not None:
+            if number not in incomplete:
+                del renewing[number]
             again = acks.offsets[acks.types == AcknowledgeType.RENEW]
             if error is None and len(again):
-                types = np.full(len(again), UNDECIDED, np.int8)
-                self._renewed.append(Delivery(renewing.chunk, again, types, len(again)))
-
-    def take_renewed(self) -> list[Delivery]:
-        """Deliveries to return again, whose records are undecided once more."""
-        renewed, self._renewed = self._renewed, []
-        return [self._keep(each.chunk, each.offsets, each.types) for each in renewed]
-
-    def check(self) -> None:
-        """Raise CheckFailed if the count of undecided records of a delivery is wrong."""
-        for delivery in self._deliveries:
-            same("undecided records", delivery.left, int((delivery.types == UNDECIDED).sum()))
+                renewed.append(Delivery(chunk, again, np.full(len(again), UNDECIDED, np.int8)))
+        at_once(
+            outcomes.popleft,
+            partial(setattr, self, "_incomplete", incomplete),
+            partial(setattr, self, "_renewing", renewing),
+            partial(setattr, self, "renewed", renewed),
+        )
 
 
 def not_in_flight(partition: TopicPartition, offset: int) -> UsageError:

@@ -78,6 +78,8 @@ class ShareConsumerMachine:
         self._stepping: list[Event] = []
         self._effects: list[Effect] = []
         self._takes: deque[Take] = deque()
+        self._heard = NOBODYS
+        """Greatest number of acknowledgements that were submitted."""
         self._waiting: list[tuple[int, Acknowledge]] = []
         self._shutting: Shut | None = None
         self._shut_by_ns = self._push_by_ns = 0
@@ -237,19 +239,28 @@ class ShareConsumerMachine:
             )
         self._fetcher.acknowledge(acks, self._now_ns + self._api_timeout_ns)
 
+    def _hear(self, acks: Sequence[Acks], deadline_ns: int) -> None:
+        """Send the acknowledgements that were not submitted before, until `deadline_ns`
+        (monotonic)."""
+        fresh = [each for each in acks if each.number > self._heard]
+        self._heard = max((each.number for each in fresh), default=self._heard)
+        self._fetcher.acknowledge(fresh, deadline_ns)
+
     def _get_instance_id(self, operation: GetInstanceId) -> None:
         self._network.pushing.await_id(operation.deadline_ns, partial(self._answer, operation.completion))
         self._network.stir()
 
     def _take(self, operation: Take) -> None:
-        self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
+        self._hear(operation.acks, operation.acks_deadline_ns)
         if not self._group.subscribed:
             raise UsageError("no topic is subscribed to; call subscribe first")
         self._group.polled()
-        self._takes.append(operation)
+        again = any(take.completion is operation.completion for take in self._takes)
+        if not again and not operation.completion.done():
+            self._takes.append(operation)
 
     def _acknowledge(self, operation: Acknowledge) -> None:
-        self._fetcher.acknowledge(operation.acks, operation.acks_deadline_ns)
+        self._hear(operation.acks, operation.acks_deadline_ns)
         if operation.deadline_ns is None:
             self._answer(operation.completion, [])
         else:
@@ -262,7 +273,7 @@ class ShareConsumerMachine:
         self._takes.clear()
         self._shutting = operation
         self._shut_by_ns = self._now_ns + ms_to_ns(CLOSE_MS)
-        self._fetcher.acknowledge(operation.acks, self._shut_by_ns)
+        self._hear(operation.acks, self._shut_by_ns)
         self._fetcher.closing = True
         self._push_by_ns = self._now_ns + ms_to_ns(LAST_PUSH_MS)
         self._network.pushing.part(self._now_ns)

@@ -1,6 +1,7 @@
 """Operations that a client class submits to a share consumer's machine.
 
-Each carries a completion, answered once by `effects.Resolve`.
+Each carries a completion, answered once by `effects.Resolve`. Acknowledgements count once, by
+their numbers, however often they are submitted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Taken(NamedTuple):
 class Take(NamedTuple):
     """Operation: send acknowledgements, and take acquired chunks as soon as there are any, until
     they have `max_records` offsets. Answer: Taken, without chunks if `deadline_ns` passed.
-    Acknowledgements are tried until `acks_deadline_ns`."""
+    Acknowledgements are tried until `acks_deadline_ns`. Submitted again, with the same completion,
+    it is answered once."""
 
     completion: Completion[Taken]
     deadline_ns: int
