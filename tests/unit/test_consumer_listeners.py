@@ -13,6 +13,7 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.client.consumer_async import AsyncConsumer
+from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.runtime import Completion
 from tests.support.epoch_rig import T0, T1, Coordinated
 from tests.support.fake_coordinator import GROUP
@@ -60,22 +61,22 @@ def member(rig: Coordinated) -> Consumer:
     return made
 
 
-def cancelled_poll(reader: Consumer, listener: Slow) -> bool:
-    """Poll until that waits for the listener, and cancel the poll; False if it does not come to
-    that."""
+def listening_poll(reader: Consumer, listener: Slow) -> Steps[Any] | None:
+    """Poll until that waits for the listener; None if it does not come to that."""
     steps, host = reader._calls.reading.poll(0.05, None), reader._calls.host
     try:
         wait = next(steps)
         while wait.completion.done() or wait.completion not in listener.begun:
             wait = steps.send(host.wait(wait.completion, wait.timeout_s or 0.05))
     except StopIteration:
-        return False
-    steps.close()
-    return True
+        return None
+    return steps
 
 
 def poll_until_listening(reader: Consumer, listener: Slow) -> None:
-    assert any(cancelled_poll(reader, listener) for _ in range(100))
+    """Poll until a poll waits for the listener, and cancel that."""
+    steps = next(filter(None, (listening_poll(reader, listener) for _ in range(100))))
+    steps.close()
 
 
 def test_a_listener_is_called_once_however_many_polls_are_cancelled_meanwhile(rig: Coordinated) -> None:
@@ -124,6 +125,19 @@ def test_leaving_tells_the_listener_of_no_partition_twice(rig: Coordinated) -> N
         listener.slow = False
         reader.unsubscribe()
     assert listener.log[-2:] == [("-", [T1]), ("-", [T0])]
+
+
+def test_a_consumer_is_closed_while_a_poll_waits_for_its_listener(rig: Coordinated) -> None:
+    listener = rig.heard
+    assert isinstance(listener, Slow)
+    reader = member(rig)
+    rig.converge(reader, t=[0, 1])
+    listener.slow = True
+    rig.coordinator.assign(t=[0])
+    poll = next(filter(None, (listening_poll(reader, listener) for _ in range(100))))
+    reader.close()  # on another thread
+    assert listener.signs().endswith("-1"), "the consumer does not leave its group then"
+    poll.close()
 
 
 def test_an_iteration_ends_while_the_consumer_leaves(rig: Coordinated) -> None:
