@@ -36,6 +36,7 @@ from fairlead_kafka.client.admin_calls import AdminCalls
 from fairlead_kafka.client.admin_cluster import ClusterAdmin
 from fairlead_kafka.client.admin_share import ShareGroupAdmin
 from fairlead_kafka.client.hosting import Opener, end_with, open_host
+from fairlead_kafka.client.one_at_a_time import close_blocking
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -394,12 +395,10 @@ class Admin(ClusterAdmin, ShareGroupAdmin):
     def close(self) -> None:
         """Close all connections.
 
-        Calls in progress end with UsageError. Closing again does nothing.
+        Calls in progress end with UsageError. Closing again does nothing, also while the first
+        close is under way.
         """
-        try:
-            self._run(self._calls.performing.close())
-        finally:
-            self._calls.performing.end()
+        close_blocking(self._calls.performing, self._run)
 
     def __enter__(self) -> Admin:
         self._calls.performing.check()

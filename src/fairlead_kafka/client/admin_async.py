@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -37,6 +36,7 @@ from fairlead_kafka.client.admin_calls import AdminCalls
 from fairlead_kafka.client.admin_cluster_async import AsyncClusterAdmin
 from fairlead_kafka.client.admin_share_async import AsyncShareGroupAdmin
 from fairlead_kafka.client.hosting import Opener, end_with, offload, open_host
+from fairlead_kafka.client.one_at_a_time import close_async
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -399,12 +399,10 @@ class AsyncAdmin(AsyncClusterAdmin, AsyncShareGroupAdmin):
     async def close(self) -> None:
         """Close all connections.
 
-        Calls in progress end with UsageError. Closing again does nothing.
+        Calls in progress end with UsageError. Closing again does nothing, also while the first
+        close is under way.
         """
-        try:
-            await self._run(self._calls.performing.close())
-        finally:
-            await asyncio.get_running_loop().run_in_executor(None, self._calls.performing.end)
+        await close_async(self._calls.performing, self._run)
 
     async def __aenter__(self) -> AsyncAdmin:
         self._calls.performing.check()

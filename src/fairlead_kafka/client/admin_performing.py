@@ -26,6 +26,7 @@ from fairlead_kafka.client.hosting import (
     wait_for,
     wait_until,
 )
+from fairlead_kafka.client.one_at_a_time import closes
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.runtime import Completion
 
@@ -43,6 +44,7 @@ class Performing:
         self.host = host
         self.settings = settings
         self.closed = False
+        self._closes = closes()
 
     @property
     def client_id(self) -> str:
@@ -72,7 +74,11 @@ class Performing:
         return instance_id(self.host, self._seconds(timeout_s))
 
     def close(self) -> Steps[None]:
-        """Shut the machine; does nothing if it is closed already."""
+        """Shut the machine; does nothing if it is closed already. CloseUnderWay while other steps
+        of this method are driven."""
+        return self._closes.run(self._close())
+
+    def _close(self) -> Steps[None]:
         if self.closed or self.host.forked:
             return
         self.closed = True

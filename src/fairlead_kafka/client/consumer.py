@@ -23,6 +23,7 @@ from fairlead_kafka.client.hosting import (
     open_host,
     run_blocking,
 )
+from fairlead_kafka.client.one_at_a_time import close_blocking
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.consumer.groups import SubscriptionPattern
 from fairlead_kafka.consumer.metrics import ConsumerMetrics
@@ -329,12 +330,9 @@ class Consumer:
         and close all connections.
 
         A poll in another thread ends with UsageError; the consumer does not leave its group then.
-        Closing again does nothing.
+        Closing again does nothing, also while the first close is under way.
         """
-        try:
-            self._run(self._calls.close())
-        finally:
-            self._calls.end()
+        close_blocking(self._calls, self._run)
 
     def __enter__(self) -> Consumer:
         self._calls.check_open()

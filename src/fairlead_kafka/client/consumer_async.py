@@ -18,6 +18,7 @@ from fairlead_kafka.base.within import Int64, Offset, Seconds
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open_host, run_async
+from fairlead_kafka.client.one_at_a_time import close_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.consumer.groups import SubscriptionPattern
 from fairlead_kafka.consumer.metrics import ConsumerMetrics
@@ -355,12 +356,9 @@ class AsyncConsumer:
         and close all connections.
 
         A poll in another thread ends with UsageError; the consumer does not leave its group then.
-        Closing again does nothing.
+        Closing again does nothing, also while the first close is under way.
         """
-        try:
-            await self._run(self._calls.close())
-        finally:
-            await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+        await close_async(self._calls, self._run)
 
     async def __aenter__(self) -> AsyncConsumer:
         self._calls.check_open()

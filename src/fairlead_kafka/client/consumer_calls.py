@@ -31,7 +31,7 @@ from fairlead_kafka.client.consumer_reading import ConsumerReading
 from fairlead_kafka.client.consumer_taking import Taking
 from fairlead_kafka.client.hosting import Offload, Opener, Steps, abandon, open_host, wait_until
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
-from fairlead_kafka.client.one_at_a_time import CallUnderWay
+from fairlead_kafka.client.one_at_a_time import CallUnderWay, closes
 from fairlead_kafka.consumer import ConsumerMachine, Shut
 from fairlead_kafka.consumer.groups import Gate, Unsubscribe, check_group_settings
 from fairlead_kafka.consumer.metrics import ConsumerMetrics
@@ -62,6 +62,7 @@ class ConsumerCalls:
         check_group_settings(settings)
         self._interceptors = consumer_interceptors(settings["interceptor.classes"], config)
         deserializing = _deserializing_of(settings)
+        self._closes = closes()
         gate = Gate()
         self.host = opener(lambda rng: ConsumerMachine(settings, rng, gate), settings, "fairlead-consumer")
         self._asking = asking = Asking(self.host, settings)
@@ -107,7 +108,11 @@ class ConsumerCalls:
         return self.host.machine.metrics(now_ns, self._asking.polls, self.fetched.held)
 
     def close(self) -> Steps[None]:
-        """Leave the group and shut the machine; does nothing if it is closed already."""
+        """Leave the group and shut the machine; does nothing if it is closed already. CloseUnderWay
+        while other steps of this method are driven."""
+        return self._closes.run(self._close())
+
+    def _close(self) -> Steps[None]:
         if self.closed or self.host.forked:
             return
         failure: Exception | None = None

@@ -21,7 +21,7 @@ from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.client.consumer_asking import Asking
 from fairlead_kafka.client.consumer_fetched import Fetched, Part
 from fairlead_kafka.client.hosting import Offload, Steps, closed, wait_for, wait_until
-from fairlead_kafka.client.one_at_a_time import OneAtATime
+from fairlead_kafka.client.one_at_a_time import CallUnderWay, OneAtATime
 from fairlead_kafka.consumer import NO_END, Chunk, OpenChunk, Record, Take, decode_chunk
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
@@ -67,7 +67,9 @@ class Taking:
         self._offload = offload
         self._check_crcs: bool = asking.settings["check.crcs"]
         self.exclusive = OneAtATime(
-            "another poll of this consumer is under way; one at a time, or a consumer each"
+            lambda: CallUnderWay(
+                "another poll of this consumer is under way; one at a time, or a consumer each"
+            )
         )
         """Runs polls, and what leaves the group."""
 

@@ -14,6 +14,7 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, PartitionNumber, Seconds
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, open_host, run_blocking
+from fairlead_kafka.client.one_at_a_time import close_blocking
 from fairlead_kafka.client.share_consumer_calls import ShareConsumerCalls
 from fairlead_kafka.client.share_consumer_exchange import AcknowledgementCommitCallback
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
@@ -180,12 +181,9 @@ class ShareConsumer:
 
         Records of the last poll that are not acknowledged, in implicit mode all of them, are
         released: call `commit` first if they were processed. A poll in another thread ends with
-        UsageError. Closing again does nothing.
+        UsageError. Closing again does nothing, also while the first close is under way.
         """
-        try:
-            self._run(self._calls.close())
-        finally:
-            self._calls.end()
+        close_blocking(self._calls, self._run)
 
     def __enter__(self) -> ShareConsumer:
         self._calls.check()

@@ -3,7 +3,6 @@ event loop."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +15,7 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Offset, PartitionNumber, Seconds
 from fairlead_kafka.client.hosting import Opener, Steps, end_with, offload, open_host, run_async
+from fairlead_kafka.client.one_at_a_time import close_async
 from fairlead_kafka.client.share_consumer_calls import ShareConsumerCalls
 from fairlead_kafka.client.share_consumer_exchange import AcknowledgementCommitCallback
 from fairlead_kafka.consumer.share import AcknowledgeType, ShareRecord
@@ -180,12 +180,9 @@ class AsyncShareConsumer:
 
         Records of the last poll that are not acknowledged, in implicit mode all of them, are
         released: call `commit` first if they were processed. A poll in another thread ends with
-        UsageError. Closing again does nothing.
+        UsageError. Closing again does nothing, also while the first close is under way.
         """
-        try:
-            await self._run(self._calls.close())
-        finally:
-            await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+        await close_async(self._calls, self._run)
 
     async def __aenter__(self) -> AsyncShareConsumer:
         self._calls.check()

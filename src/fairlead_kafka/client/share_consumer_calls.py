@@ -33,7 +33,7 @@ from fairlead_kafka.client.hosting import (
     wait_for,
     wait_until,
 )
-from fairlead_kafka.client.one_at_a_time import CallUnderWay, OneAtATime
+from fairlead_kafka.client.one_at_a_time import CallUnderWay, OneAtATime, closes
 from fairlead_kafka.client.share_consumer_exchange import Exchange
 from fairlead_kafka.consumer import ALL_COLUMNS, check_columns
 from fairlead_kafka.consumer.share import (
@@ -110,9 +110,12 @@ class ShareConsumerCalls:
         self._error: FairleadError | None = None
         """Error of a batch that did not decode, raised by the next poll that returns nothing else.
         """
+        self._closes = closes()
         self._exclusive = OneAtATime(
-            "another call of this share consumer is under way, perhaps that which calls its "
-            "acknowledgement commit callback; one at a time, or a consumer each"
+            lambda: CallUnderWay(
+                "another call of this share consumer is under way, perhaps that which calls its "
+                "acknowledgement commit callback; one at a time, or a consumer each"
+            )
         )
         self._meter = ShareMeter(sampling_of(self.settings))
         self._hosted.machine.client_metrics = self._metrics_at
@@ -294,8 +297,11 @@ class ShareConsumerCalls:
     # Ending
 
     def close(self) -> Steps[None]:
-        """Send acknowledgements, release all other records, leave the group and shut the
-        machine."""
+        """Send acknowledgements, release all other records, leave the group and shut the machine.
+        CloseUnderWay while other steps of this method are driven."""
+        return self._closes.run(self._close())
+
+    def _close(self) -> Steps[None]:
         if self.closed or self._hosted.forked:
             return
         acks = self._flight.to_send()
