@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka.base.errors import DecodeError, TimedOut, UsageError
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, DecodeError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer import ALL_COLUMNS, Record
@@ -239,6 +240,26 @@ def test_a_range_is_read_whatever_was_paused_before_it(rig: Rig, read: str) -> N
         reader.pause([T0])
         rig.host.steps_max = rig.host.steps + 1000
         assert sum(len(table) for table in getattr(reader, read)(T0, 0, 2, timeout_s=2)) > 0
+
+
+@pytest.mark.parametrize("read", ["read_range", "read_batches"])
+def test_a_range_of_a_topic_that_is_deleted_ends_once_that_is_certain(rig: Rig, read: str) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"])
+    with consumer(rig, T0) as reader:
+        tables = getattr(reader, read)(T0, 0, 9, timeout_s=120)
+        next(tables)
+        topic = rig.cluster.topics.pop("t")
+        rig.host.advance(700)
+        rig.cluster.topics["t"] = topic  # it was only a broker that did not know it
+        rig.cluster.write("t", 0, [b"c"])
+        next(tables)
+        del rig.cluster.topics["t"]
+        begun_ns = rig.host.now_ns()
+        with pytest.raises(BrokerError, match="topic t is not in the cluster") as caught:
+            next(tables)
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert 1_000 <= (rig.host.now_ns() - begun_ns) / 1e6 < 4_000
 
 
 def test_a_range_that_is_paused_waits_out_its_time_without_being_busy(rig: Rig) -> None:

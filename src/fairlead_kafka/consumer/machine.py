@@ -478,19 +478,18 @@ class ConsumerMachine:
         error = None if self._group is None else self._group.error
         while self._takes and (error is not None or self._gate.change is not None):  # that comes first
             self.answer(self._takes.popleft().completion, no_chunks, error)
+        gone = partial(missing, self._partitions, self.network.metadata, self._now_ns)
         while self._takes:
             failed = self._failure()
             chunks = self._fetcher.waiting.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
-                break
+                failed = gone() if self._ranged else None  # a range's topic was there before
+                if failed is None:
+                    break
             self.answer(self._takes.popleft().completion, chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
-            self.answer(
-                take.completion,
-                no_chunks,
-                self._failure(late=True) or missing(self._partitions, self.network.metadata, self._now_ns),
-            )
+            self.answer(take.completion, no_chunks, self._failure(late=True) or gone())
 
     def _failure(self, late: bool = False) -> Exception | None:
         telling = [
