@@ -250,7 +250,7 @@ def test_a_range_of_a_topic_that_is_deleted_ends_once_that_is_certain(rig: Rig, 
         tables = getattr(reader, read)(T0, 0, 9, timeout_s=120)
         next(tables)
         topic = rig.cluster.topics.pop("t")
-        rig.host.advance(700)
+        rig.host.advance(7_000)
         rig.cluster.topics["t"] = topic  # it was only a broker that did not know it
         rig.cluster.write("t", 0, [b"c"])
         next(tables)
@@ -259,7 +259,7 @@ def test_a_range_of_a_topic_that_is_deleted_ends_once_that_is_certain(rig: Rig, 
         with pytest.raises(BrokerError, match="topic t is not in the cluster") as caught:
             next(tables)
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert 1_000 <= (rig.host.now_ns() - begun_ns) / 1e6 < 4_000
+        assert 10_000 <= (rig.host.now_ns() - begun_ns) / 1e6 < 12_000
 
 
 def test_a_range_that_is_paused_waits_out_its_time_without_being_busy(rig: Rig) -> None:

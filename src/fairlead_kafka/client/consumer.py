@@ -204,7 +204,7 @@ class Consumer:
         Ends when the position reaches `end`, also if the last offsets hold no records (compaction,
         control records). Raises OffsetOutOfRange if an offset asked for is not there, whatever
         `auto.offset.reset` says, BrokerError (UNKNOWN_TOPIC_OR_PARTITION) once the topic has been
-        missing for a second, and TimedOut if nothing came for `timeout_s` (None:
+        missing for 10 s, and TimedOut if nothing came for `timeout_s` (None:
         `default.api.timeout.ms`).
         """
         names = self._run(self._calls.ranges.begin(partition, start, end, columns))

@@ -33,6 +33,7 @@ from fairlead_kafka.consumer.operations import (
 from fairlead_kafka.consumer.parting import Parting
 from fairlead_kafka.consumer.partition import (
     NO_END,
+    RANGE_MISSING_GRACE_MS,
     Chunk,
     PartitionState,
     Phase,
@@ -483,7 +484,7 @@ class ConsumerMachine:
             failed = self._failure()
             chunks = self._fetcher.waiting.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
-                failed = gone() if self._ranged else None  # a range's topic was there before
+                failed = gone(RANGE_MISSING_GRACE_MS) if self._ranged else None  # it was there before
                 if failed is None:
                     break
             self.answer(self._takes.popleft().completion, chunks, failed)

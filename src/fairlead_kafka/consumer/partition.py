@@ -26,6 +26,9 @@ assert NO_OFFSET < 0 < NO_END
 MISSING_GRACE_MS = 1_000
 """How long a topic must have been missing before a poll that found nothing says so: one just
 created may not be known yet."""
+RANGE_MISSING_GRACE_MS = 10_000
+"""How long a topic must have been missing before a read of a range ends: it was there when its ends
+were looked up, and who skips what is lost must not skip what one broker does not know of."""
 
 
 class Phase(Enum):
@@ -195,13 +198,16 @@ def failure_to_report(failed: Iterable[PartitionState], again: bool) -> Exceptio
 
 
 def missing(
-    partitions: Mapping[TopicPartition, PartitionState], metadata: Metadata, now_ns: int
+    partitions: Mapping[TopicPartition, PartitionState],
+    metadata: Metadata,
+    now_ns: int,
+    grace_ms: int = MISSING_GRACE_MS,
 ) -> Exception | None:
-    """The error for the first of `partitions` that the cluster has not had for a while; None if it
-    has all."""
+    """The error for the first of `partitions` that the cluster has not had for `grace_ms`; None if
+    it has all."""
     for partition, state in partitions.items():
         since_ns = state.missing_since_ns
-        if since_ns is not None and now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):
+        if since_ns is not None and now_ns - since_ns >= ms_to_ns(grace_ms):
             return leader_problem(metadata, partition)
     return None
 
