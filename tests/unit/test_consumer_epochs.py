@@ -202,6 +202,16 @@ def test_a_member_that_is_not_polled_leaves_and_comes_back(rig: Coordinated) -> 
     member.close()
 
 
+def test_a_member_that_joins_is_not_late_before_its_first_poll(
+    rig: Coordinated, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.host.advance(3_600_000)  # a machine that is up for longer than max.poll.interval.ms
+    with rig.member():
+        rig.host.advance(SETTLED_MS)
+        assert rig.coordinator.beats()[-1].member_epoch >= 0
+    assert not [record for record in caplog.records if "poll_too_late" in record.getMessage()]
+
+
 def test_a_coordinator_that_moved_is_told_all(rig: Coordinated) -> None:
     with rig.member() as member:
         rig.converge(member, t=[0])

@@ -145,6 +145,8 @@ class ConsumerMachine:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on events: answers, then operations, then what follows. Returns the effects."""
         self._now_ns = self._fetcher.now_ns = self._placing.now_ns = now_ns
+        if self._group is not None:
+            self._group.now_ns = now_ns
         self.recorder.tick(now_ns)
         self._stepping, self._events = self._events, []
         for event in self._stepping:

@@ -98,7 +98,8 @@ class Member(ABC):
         self._beat_at_ns = 0
         self._beating = False
         """A heartbeat is under way."""
-        self._now_ns = 0
+        self.now_ns = 0
+        """Time of the machine's step, monotonic; set before its operations are handled."""
 
     # --- What the machine asks
 
@@ -289,13 +290,13 @@ class Member(ABC):
 
     def _polled(self) -> None:
         """Count `max.poll.interval.ms` from now, at the earliest: the application polls."""
-        self._gate.polled_ns = max(self._gate.polled_ns, self._now_ns)
+        self._gate.polled_ns = max(self._gate.polled_ns, self.now_ns)
 
     def _absent_at_ns(self) -> int:
         return self._gate.polled_ns + ms_to_ns(self._settings["max.poll.interval.ms"])
 
     def _absent(self) -> bool:
-        return self._now_ns >= self._absent_at_ns()
+        return self.now_ns >= self._absent_at_ns()
 
     def _instance_taken(self, code: int) -> BrokerError:
         text = f"group {self.group_id!r}: another consumer has taken group.instance.id {self._instance_id!r}"

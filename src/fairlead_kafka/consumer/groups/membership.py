@@ -119,7 +119,7 @@ class Membership(Member):
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
         """Work on answers and on what is due: heartbeat, join, watch of topics."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns
         self._network.advance(now_ns, wall_ms)
         self._scripts.advance(now_ns)
         if not self.subscribed:
@@ -193,7 +193,7 @@ class Membership(Member):
         self._log_joined()
         self._recorder.rebalance_ended()
         self._watch.shared(joined.counts)
-        self._beat_at_ns = self._now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
+        self._beat_at_ns = self.now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
         self._signal(MemberSignal.ASSIGNED)
         owned = set(self._assignee.assigned())
         target = set(joined.partitions)
@@ -256,7 +256,7 @@ class Membership(Member):
 
     def _beat(self) -> None:
         self._beating = True
-        self._beat_at_ns = self._now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
+        self._beat_at_ns = self.now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
         attempt, member = self._attempt, self.who()
         message = HeartbeatRequest(
             group_id=self.group_id,
@@ -277,7 +277,7 @@ class Membership(Member):
             if code:
                 raise self._calls.error(ApiKey.HEARTBEAT, code)
 
-        deadline_ns = self._now_ns + ms_to_ns(self._settings["session.timeout.ms"])
+        deadline_ns = self.now_ns + ms_to_ns(self._settings["session.timeout.ms"])
         self._scripts.start("a heartbeat", script(), deadline_ns, beaten)
 
     def _heard(self, code: int) -> None:
@@ -304,7 +304,7 @@ class Membership(Member):
     def _send_leave(self, node_id: int, member_id: str, reason: str, done: Callable[[], None]) -> None:
         member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
         message = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[member])
-        deadline_ns = self._now_ns + ms_to_ns(self._settings["request.timeout.ms"])
+        deadline_ns = self.now_ns + ms_to_ns(self._settings["request.timeout.ms"])
         self._network.request(
             ApiKey.LEAVE_GROUP,
             message,

@@ -166,7 +166,7 @@ class ConsumerMembership(Member):
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
         """Work on answers and on what is due: heartbeats, a new assignment, a look at topics."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns
         self._network.advance(now_ns, wall_ms)
         self._scripts.advance(now_ns)
         if not self.subscribed:
@@ -352,7 +352,7 @@ class ConsumerMembership(Member):
     def _beat_is_due(self) -> bool:
         if self._beating or self._state not in BEATING or not self._knows_topics():
             return False
-        if self._now_ns >= self._beat_at_ns or self._state is EpochState.ACKNOWLEDGING:
+        if self.now_ns >= self._beat_at_ns or self._state is EpochState.ACKNOWLEDGING:
             return True
         return not self._heartbeats.knows(self._status(coming=False), self._status(coming=True))
 
@@ -394,7 +394,7 @@ class ConsumerMembership(Member):
             self._signal(EpochSignal.SENT)
             if self._current != self._target:  # a part of it had no names yet
                 self._signal(EpochSignal.TARGET)
-        self._sent_ns = self._now_ns
+        self._sent_ns = self.now_ns
         epoch = JOIN_EPOCH if self.generation == NO_GENERATION else self.generation
         return self._heartbeats.message(epoch, self._status(coming=True), acknowledges=acknowledges)
 
@@ -448,7 +448,7 @@ class ConsumerMembership(Member):
             self._heartbeats.farewell(),
             lambda _answer, _error: done(),
             node_id=node_id,
-            deadline_ns=self._now_ns + ms_to_ns(self._settings["request.timeout.ms"]),
+            deadline_ns=self.now_ns + ms_to_ns(self._settings["request.timeout.ms"]),
             fails_fast=True,
         )
 
