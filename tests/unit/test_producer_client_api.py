@@ -148,6 +148,21 @@ def test_a_place_given_up_at_the_last_moment_is_given_back() -> None:
     assert not pool.waiting()
 
 
+def test_a_place_whose_call_was_cut_short_is_passed_over() -> None:
+    pool = MemoryPool(100)
+    assert pool.take(100)
+    first, second = Place(60), Place(40)
+    pool.line_up(first)
+    pool.line_up(second)
+    first.called.set_result(None)  # Ctrl-C came before it was taken out of line
+    pool.release(60)
+    assert second.called.done()
+    pool.leave(first)
+    pool.leave(second)
+    assert pool.free_bytes == 60
+    assert not pool.waiting()
+
+
 def test_linger_gathers_records_and_flush_does_not_wait_for_it(rig: Rig) -> None:
     producer = rig.producer(linger_ms=1000)
     producer.send("t", b"1", partition=0)

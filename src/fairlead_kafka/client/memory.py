@@ -5,7 +5,7 @@ It releases them once the records are delivered or failed.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from itertools import compress
 from threading import Lock
 from typing import TypeVar
@@ -46,20 +46,22 @@ class MemoryPool(ByteCounter):
         self.lock = Lock()
         self.total_bytes = total_bytes
         self.free_bytes = total_bytes
-        self.waiters: deque[Place] = deque()
+        self.waiters: OrderedDict[Place, None] = OrderedDict()
+        """Places in line; one may be left at its head that was called already."""
 
     def line_up(self, place: Place) -> None:
         """Wait in line for the bytes of `place`, `total_bytes` at most, until it is called. In any
         case the caller has to `leave`."""
         with self.lock:
-            self.waiters.append(place)
+            self.waiters[place] = None
             self._grant()
 
     def leave(self, place: Place) -> None:
         """Give up a place in line, and what is left of its bytes. Does nothing the second time."""
+        if place.called.done() and not place.free_bytes:
+            return  # a record has them
         with self.lock:
-            if place in self.waiters:
-                self.waiters.remove(place)
+            self.waiters.pop(place, None)
             _pass_on(place.free_bytes, place, self)
             self._grant()
 
@@ -81,7 +83,7 @@ class MemoryPool(ByteCounter):
         """
         with self.lock:
             same("bytes of buffer.memory taken", self.total_bytes - self.free_bytes, held_bytes)
-            first = self.waiters[0].size_bytes if self.waiters else self.total_bytes + 1
+            first = next(iter(self.waiters)).size_bytes if self.waiters else self.total_bytes + 1
             holds(
                 f"{first} bytes are waited for, and {self.free_bytes} are free",
                 first > self.free_bytes,
@@ -97,11 +99,12 @@ class MemoryPool(ByteCounter):
     def _grant(self) -> None:
         waiters = self.waiters
         while waiters:
-            first = waiters[0]
-            if not first.free_bytes and not _pass_on(first.size_bytes, self, first):
-                return
-            first.called.set_result(None)
-            waiters.popleft()
+            first = next(iter(waiters))
+            if not first.called.done():
+                if not first.free_bytes and not _pass_on(first.size_bytes, self, first):
+                    return
+                first.called.set_result(None)
+            waiters.popitem(last=False)
 
 
 def take_for(item: T, size_bytes: int, source: ByteCounter, items: list[T]) -> bool:
