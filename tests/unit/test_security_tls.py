@@ -199,6 +199,7 @@ def test_files_in_a_folder_or_behind_a_reference_are_watched_too(
     assert way == "password" or first.get_ca_certs(True) != second.get_ca_certs(True)
     watched.unlink()
     assert tls.wrap("localhost")[0] is second or way == "password"
+    assert tls.explain("localhost", None, ConnectionResetError("reset"))[0]
 
 
 def test_why_a_handshake_failed_is_said(certificates: Certificates, tmp_path: Path) -> None:

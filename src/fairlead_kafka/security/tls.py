@@ -225,7 +225,9 @@ class ClientTls(Contexts):
         """Why a handshake with `host` failed, in words, and AuthenticationFailed if trying again
         does not help. `error` None: the peer closed the connection. May ask the peer at `address`
         once more."""
-        trust = self._text("ssl.truststore.location") or ""
+        trust = ""
+        with contextlib.suppress(ConfigError):  # what a reference led to is gone, and is not why
+            trust = self._text("ssl.truststore.location") or ""
         shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
         versions = ", ".join(self._settings["ssl.enabled.protocols"])
         return explain(
