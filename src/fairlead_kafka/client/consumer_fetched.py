@@ -95,9 +95,13 @@ class Fetched:
         """First positions, by partition, of chunks taken from the machine and not yet returned;
         from any thread."""
         held: dict[TopicPartition, Position] = {}
+        begun: set[TopicPartition] = set()
         for opened in list(self.opened):
-            if not opened.dropped:
-                held.setdefault(opened.chunk.partition, opened.chunk.position_at(opened.position))
+            partition = opened.chunk.partition
+            if not opened.dropped and partition not in begun:
+                held[partition] = opened.chunk.position_at(opened.position)
+                if opened.index < opened.stop:  # else it has ended, and the next one says more
+                    begun.add(partition)
         asked = self.asked
         answered = asked.result() if asked is not None and asked.done() and asked.error() is None else ()
         for chunk in (*list(self.pending), *answered):
