@@ -114,7 +114,18 @@ def test_what_a_listener_raises_is_raised_by_the_poll_that_saw_it_end(rig: Coord
         rig.polled(reader, lambda: rig.coordinator.owned == [T0])
 
 
-def test_leaving_tells_the_listener_of_no_partition_twice(rig: Coordinated) -> None:
+def run_until_listening(steps: Steps[Any], reader: Consumer, listener: Slow) -> Any:
+    """Drive steps until they wait for the listener; returns that wait."""
+    wait = next(steps)
+    while wait.completion not in listener.begun or wait.completion.done():
+        wait = steps.send(reader._calls.host.wait(wait.completion, wait.timeout_s))
+    return wait
+
+
+@pytest.mark.parametrize("failure", [None, ValueError("not saved")])
+def test_leaving_waits_for_the_listener_and_tells_it_of_no_partition_twice(
+    rig: Coordinated, failure: Exception | None
+) -> None:
     listener = rig.heard
     assert isinstance(listener, Slow)
     with member(rig) as reader:
@@ -123,7 +134,29 @@ def test_leaving_tells_the_listener_of_no_partition_twice(rig: Coordinated) -> N
         rig.coordinator.assign(t=[0])
         poll_until_listening(reader, listener)
         listener.slow = False
-        reader.unsubscribe()
+        steps = reader._calls.group.unsubscribe()
+        wait = run_until_listening(steps, reader, listener)
+        assert listener.log[-1] == ("-", [T1]), "the rest goes once the call has ended"
+        assert T1 in reader.assignment(), "so that it can commit"
+        if failure is None:
+            listener.begun[-1].set_result(None)
+        else:
+            listener.begun[-1].set_error(failure)
+        raised = None
+        try:
+            try:
+                sent = reader._calls.host.wait(wait.completion, None)
+            except ValueError as error:
+                wait = steps.throw(error)
+            else:
+                wait = steps.send(sent)
+            while True:
+                wait = steps.send(reader._calls.host.wait(wait.completion, wait.timeout_s))
+        except StopIteration:
+            pass
+        except ValueError as error:
+            raised = error
+        assert raised is failure
     assert listener.log[-2:] == [("-", [T1]), ("-", [T0])]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -41,6 +42,10 @@ LOGGER = GuardedLogger("fairlead_kafka.consumer")
 T = TypeVar("T")
 Made = tuple[bool, Mapping[TopicPartition, int]]
 """Whether a change still stands, and the generations of what is assigned now."""
+
+
+_LISTENING: ContextVar[bool] = ContextVar("listening", default=False)
+"""True in a coroutine of a listener, and in the tasks that it begins: these cannot wait for it."""
 
 
 @dataclass(slots=True)
@@ -278,7 +283,11 @@ class ConsumerGroup:
             elif self._await_user is None:
                 raise UsageError("a listener of a blocking Consumer has coroutines; use AsyncConsumer")
             else:
-                ended = self._await_user(result)
+                listening = _LISTENING.set(True)
+                try:
+                    ended = self._await_user(result)
+                finally:
+                    _LISTENING.reset(listening)
         except Exception as error:
             ended.set_error(error)
         ended.add_done_callback(lambda _: self._asking.polls.listened(kind, began_ns))
@@ -348,19 +357,25 @@ class ConsumerGroup:
             yield from self._auto_commit_now(timeout_s)
 
     def _leave(self, timeout_s: float | None) -> Steps[None]:
-        """Auto-commit, call the listener and leave the group.
+        """Auto-commit, call the listener and leave the group; a call of the listener that a
+        cancelled poll left under way ends first, unless it is what leaves.
 
         Waits for the coordinator for `timeout_s` seconds at most (None: as long as a request may
         take).
         """
         self._subscribed = False
         failure: Exception | None = None
+        revoked: tuple[TopicPartition, ...] = ()
+        if self._making is not None:
+            revoked = self._making.change.revoked if self._making.revoked else ()
+            for ended in filter(None, (self._making.revoked, self._making.assigned)):
+                if not _LISTENING.get():
+                    failure = (yield from _failure_of(ended)) or failure
         yield from self._auto_commit_now(timeout_s)
-        revoked = self._making.change.revoked if self._making is not None and self._making.revoked else ()
         partitions = tuple(of for of in self._fetched.assigned if of not in revoked)
         if partitions:
             ended = self._call_listener(self._listener.on_revoked, partitions, "revoked_call")
-            failure = yield from _failure_of(ended)
+            failure = (yield from _failure_of(ended)) or failure
         self._making = None
         completion: Completion[None] = Completion()
         self._asking.submit(Unsubscribe(completion))
