@@ -27,8 +27,8 @@ HANDING = {"hand_out", "one_by_one"}
 
 
 CLOSELY = HANDING | {
-    *("at_once", "answered", "open", "run", "_take", "one_poll", "_timed"),
-    *("run_blocking", "_run", "poll", "poll_table", "block", "__iter__"),
+    *("at_once", "answered", "open", "run", "_take", "one_poll", "timed"),
+    *("run_blocking", "_run", "poll", "_poll", "poll_table", "_poll_table", "block", "__iter__"),
     *("take", "send", "collect", "report", "to_send", "sent", "complete_first"),
 }
 """Functions that are interrupted at each of their bytecodes; all others at each line."""

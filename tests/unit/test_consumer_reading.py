@@ -288,6 +288,29 @@ def test_a_second_poll_at_the_same_time_is_refused(rig: Rig) -> None:
         assert reader.poll(0.1) == []
 
 
+def test_no_poll_begins_while_another_hands_out(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"])
+    refused = []
+    with consumer(rig, T0) as reader:
+        taking = reader.calls.reading._taking
+        sound = taking.hand_out
+
+        def hand_out(parts: Any) -> None:
+            for poll in (reader.poll, reader.poll_table):
+                try:
+                    poll(0)
+                except UsageError as error:
+                    refused.append(str(error))
+            sound(parts)
+
+        monkeypatch.setattr(taking, "hand_out", hand_out)
+        assert [record.value for record in reader.poll(1, 1)] == [b"a"]
+        assert reader.poll_table(1)["value"].to_pylist() == [b"b"]
+    assert len(refused) == 4
+    assert all("another poll" in each for each in refused)
+
+
 def test_a_cancelled_poll_loses_nothing(rig: Rig) -> None:
     rig.cluster.topic("t")
     with consumer(rig, T0) as reader:

@@ -91,7 +91,10 @@ class ConsumerRanges:
         """The next table of headers of the range's batches; None at its end. TimedOut if nothing
         came for `timeout_s` seconds."""
         return self._go_on(
-            partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure)
+            partition,
+            end,
+            timeout_s,
+            lambda remaining_s: self._taking.one_poll(self._poll_batches(remaining_s, measure)),
         )
 
     def _go_on(
@@ -123,7 +126,7 @@ class ConsumerRanges:
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
         """Headers of fetched batches as a table, as soon as there are any; no rows after
         `timeout_s` seconds."""
-        made = yield from self._taking.one_poll(timeout_s, partial(self._taking.headers, measure))
+        made = yield from self._taking.timed(timeout_s, partial(self._taking.headers, measure))
         table = consumer.headers_table([batch for _, batch in made])
         self._taking.hand_out([part for part, _ in made])
         return table

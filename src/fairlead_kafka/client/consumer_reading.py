@@ -52,6 +52,9 @@ class ConsumerReading:
     def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
         """Records, up to `max_records`, as soon as there are any; empty after `timeout_s` seconds.
         UsageError if `max_records` is less than 1."""
+        return self._taking.one_poll(self._poll(timeout_s, max_records))
+
+    def _poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
         records, parts = yield from self.collect(timeout_s, max_records)
         self._taking.hand_out(parts)
         return records
@@ -61,7 +64,7 @@ class ConsumerReading:
         limit = self._max_poll_records if max_records is None else max_records
         if limit < 1:
             raise UsageError(f"max_records is {limit}; it must be at least 1")
-        return (yield from self._taking.one_poll(timeout_s, partial(self._collect, limit)))
+        return (yield from self._taking.timed(timeout_s, partial(self._collect, limit)))
 
     def _collect(self, limit: int, deadline_ns: int) -> Steps[tuple[list[Record], list[Part]]]:
         yield from self._group.tend()
@@ -80,7 +83,7 @@ class ConsumerReading:
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
         """Some records of one chunk, for `one_by_one`; None if none came within `timeout_s`
         seconds."""
-        return self._taking.one_poll(timeout_s, self._block)
+        return self._taking.one_poll(self._taking.timed(timeout_s, self._block))
 
     def _block(self, deadline_ns: int) -> Steps[tuple[OpenChunk, list[Record]] | None]:
         yield from self._group.tend()
@@ -110,6 +113,11 @@ class ConsumerReading:
     ) -> Steps[pa.Table]:
         """A table of fetched records, as soon as there are any; no rows if none came in time.
         UsageError if `max_records` is less than 1."""
+        return self._taking.one_poll(self._poll_table(timeout_s, max_records, columns))
+
+    def _poll_table(
+        self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None
+    ) -> Steps[pa.Table]:
         table, parts = yield from self.collect_table(timeout_s, max_records, columns)
         self._taking.hand_out(parts)
         return table
@@ -121,7 +129,7 @@ class ConsumerReading:
         asked = self.columns(columns)
         if max_records is not None and max_records < 1:
             raise UsageError(f"max_records is {max_records}; it must be at least 1")
-        return (yield from self._taking.one_poll(timeout_s, partial(self._collect_table, max_records, asked)))
+        return (yield from self._taking.timed(timeout_s, partial(self._collect_table, max_records, asked)))
 
     def _collect_table(
         self, max_records: int | None, asked: Sequence[str], deadline_ns: int

@@ -73,14 +73,16 @@ class Taking:
         )
         """Runs polls, and what leaves the group."""
 
-    def one_poll(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
-        """Drive a poll's `steps`, which are given its deadline (ns, monotonic clock). CallUnderWay
-        while there is another poll; UsageError once the consumer closes."""
+    def one_poll(self, steps: Steps[T]) -> Steps[T]:
+        """Drive the steps of a poll, of which handing out is the last. CallUnderWay while there is
+        another poll; UsageError once the consumer closes."""
         if self._asking.closing:
             raise closed("consumer")
-        return self.exclusive.run(self._timed(timeout_s, steps))
+        return self.exclusive.run(steps)
 
-    def _timed(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
+    def timed(self, timeout_s: float, steps: Callable[[int], Steps[T]]) -> Steps[T]:
+        """Drive the steps of a poll that come before handing out, which are given its deadline (ns,
+        monotonic clock), and count the poll."""
         began_ns = self._polls.poll_began()
         try:
             return (yield from steps(self._asking.deadline_ns(timeout_s)))

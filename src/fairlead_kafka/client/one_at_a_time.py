@@ -45,8 +45,9 @@ class OneAtATime:
                     raise self._refusal()
                 self._steps.pop(other, None)  # it has ended
             return (yield from steps)
-        finally:
+        except BaseException:  # not at a result: between that and the caller nothing is called
             steps.close()
+            raise
 
 
 class Closing(Protocol):

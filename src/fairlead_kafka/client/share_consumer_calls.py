@@ -154,15 +154,15 @@ class ShareConsumerCalls:
 
     def poll(self, timeout_s: float) -> Steps[list[ShareRecord]]:
         """Records, as soon as there are any; see `ShareConsumer.poll` for time-out and errors."""
+        return self._exclusive.run(self._poll(timeout_s))
+
+    def _poll(self, timeout_s: float) -> Steps[list[ShareRecord]]:
         records, deliveries = yield from self.collect(timeout_s)
         self.hand_out(len(records), deliveries)
         return records
 
     def collect(self, timeout_s: float) -> Steps[tuple[list[ShareRecord], list[Delivery]]]:
         """Records for `poll` to return, and the deliveries to hand out with them."""
-        return self._exclusive.run(self._collect(timeout_s))
-
-    def _collect(self, timeout_s: float) -> Steps[tuple[list[ShareRecord], list[Delivery]]]:
         found = yield from self._deliver(timeout_s, ALL_COLUMNS, self._max_poll_records)
         records: list[ShareRecord] = []
         for delivery, decoded in found:
@@ -173,6 +173,9 @@ class ShareConsumerCalls:
     def poll_table(self, timeout_s: float, columns: Sequence[str] | None) -> Steps[pa.Table]:
         """A table of records, as soon as there are any; see `ShareConsumer.poll_table` for time-out
         and errors."""
+        return self._exclusive.run(self._poll_table(timeout_s, columns))
+
+    def _poll_table(self, timeout_s: float, columns: Sequence[str] | None) -> Steps[pa.Table]:
         table, deliveries = yield from self.collect_table(timeout_s, columns)
         self.hand_out(table.num_rows, deliveries)
         return table
@@ -181,16 +184,10 @@ class ShareConsumerCalls:
         self, timeout_s: float, columns: Sequence[str] | None
     ) -> Steps[tuple[pa.Table, list[Delivery]]]:
         """The table for `poll_table` to return, and the deliveries to hand out with it."""
-        from fairlead_kafka.consumer.share.tables import SHARE_COLUMNS
-
-        return self._exclusive.run(self._collect_table(timeout_s, check_columns(columns, SHARE_COLUMNS)))
-
-    def _collect_table(
-        self, timeout_s: float, names: Sequence[str]
-    ) -> Steps[tuple[pa.Table, list[Delivery]]]:
-        from fairlead_kafka.consumer.share.tables import share_batches, share_table
+        from fairlead_kafka.consumer.share.tables import SHARE_COLUMNS, share_batches, share_table
         from fairlead_kafka.records import pooled
 
+        names = check_columns(columns, SHARE_COLUMNS)
         limit = self._max_poll_records if self._record_limit else TABLE_MAX_RECORDS
         found = yield from self._deliver(timeout_s, names, limit, pooled)
         batches = [
