@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import Any
 
@@ -44,15 +45,30 @@ class Interrupting:
         """A function of `HANDING` had begun to move positions."""
 
     def __call__(self, function: Callable[[], Any]) -> Any:
-        """What `function` returns; None if it was interrupted."""
-        before = sys.gettrace()
-        sys.settrace(self._entered)
-        try:
-            return function()
-        except KeyboardInterrupt:
-            return None
-        finally:
-            sys.settrace(before)
+        """What `function` returns; None if it was interrupted.
+
+        It runs on a thread of its own: an exception at a bytecode where Python itself would raise
+        none may leave the thread with an exception that it takes for being handled.
+        """
+        ended: list[Any] = []
+
+        def run() -> None:
+            sys.settrace(self._entered)
+            try:
+                ended.append(function())
+            except KeyboardInterrupt:
+                ended.append(None)
+            except BaseException as error:
+                ended.append(error)
+            finally:
+                sys.settrace(None)
+
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+        if isinstance(ended[0], BaseException):
+            raise ended[0]
+        return ended[0]
 
     def _entered(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename not in _FILES:

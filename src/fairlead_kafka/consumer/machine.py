@@ -176,20 +176,18 @@ class ConsumerMachine:
             self._scripts.deadline_ns(),
             self._fetcher.deadline_ns(),
             *(talker.deadline_ns() for talker in self._talkers),
+            *(take.deadline_ns for take in self._takes),
+            *(asker.deadline_ns for asker in self._askers),
         ]
-        times += [take.deadline_ns for take in self._takes]
-        times += [asker.deadline_ns for asker in self._askers]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail all operations with `error`: the host will not step this machine any more."""
         self._closed = True
-        submitted = [
-            event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)
-        ]
-        waiting: list[Operation] = [*submitted, *self._takes, *self._askers]
-        for operation in waiting:
-            self.answer(operation.completion, error=error)
+        events = (*self._stepping, *self._events)
+        submitted = [event.operation for event in events if isinstance(event, Submitted)]
+        for completion in [each.completion for each in (*submitted, *self._takes, *self._askers)]:
+            self.answer(completion, error=error)
         close_each(partial(self._scripts.close, error), partial(self.network.close, error))
         if self._group is not None:
             close_each(partial(self._group.close, error))
@@ -485,10 +483,10 @@ class ConsumerMachine:
         while self._takes:
             failed = self._failure()
             chunks = self._fetcher.waiting.take(self._takes[0].max_bytes) if failed is None else []
+            if self._ranged and failed is None and not chunks:
+                failed = gone(RANGE_MISSING_GRACE_MS)  # it was there before
             if failed is None and not chunks and not self._finished():
-                failed = gone(RANGE_MISSING_GRACE_MS) if self._ranged else None  # it was there before
-                if failed is None:
-                    break
+                break
             self.answer(self._takes.popleft().completion, chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
