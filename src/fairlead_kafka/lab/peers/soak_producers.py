@@ -154,8 +154,9 @@ def transactional(errand: Errand, ledger: Ledger, stopping: threading.Event) -> 
                     break  # however many became due while it was held up
                 if _transaction(producer, number, padding, ledger) and number % OFFSETS_EVERY == 0:
                     offset = number + 1
-    with Admin(errand.config) as admin:
-        found = admin.list_group_offsets([OFFSETS_GROUP])[OFFSETS_GROUP].get(TopicPartition(UNKEYED, 0))
+    with Admin(errand.config) as admin:  # stable: the markers come after the commit's answer
+        offsets = admin.list_group_offsets([OFFSETS_GROUP], require_stable=True)[OFFSETS_GROUP]
+    found = offsets.get(TopicPartition(UNKEYED, 0))
     if offset:
         ledger.count("offsets_checked")
         ledger.count("offsets_wrong", found is None or found.offset != offset)
