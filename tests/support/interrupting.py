@@ -3,6 +3,7 @@ might."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,8 +65,12 @@ class Interrupting:
                 sys.settrace(None)
 
         thread = Thread(target=run)
-        thread.start()
-        thread.join()
+        gc.disable()  # or another client's finalizer may be what is interrupted, on whatever thread
+        try:
+            thread.start()
+            thread.join()
+        finally:
+            gc.enable()
         if isinstance(ended[0], BaseException):
             raise ended[0]
         return ended[0]
