@@ -61,6 +61,19 @@ def member(rig: Coordinated) -> Consumer:
     return made
 
 
+def slow(rig: Coordinated) -> Slow:
+    """The rig's listener."""
+    assert isinstance(rig.heard, Slow)
+    return rig.heard
+
+
+def begin_to_revoke(rig: Coordinated, reader: Consumer) -> None:
+    """Give the reader both partitions, and take T1 away again; the listener takes its time now."""
+    rig.converge(reader, t=[0, 1])
+    slow(rig).slow = True
+    rig.coordinator.assign(t=[0])
+
+
 def listening_poll(reader: Consumer, listener: Slow) -> Steps[Any] | None:
     """Poll until that waits for the listener; None if it does not come to that."""
     steps, host = reader._calls.reading.poll(0.05, None), reader._calls.host
@@ -80,12 +93,9 @@ def poll_until_listening(reader: Consumer, listener: Slow) -> None:
 
 
 def test_a_listener_is_called_once_however_many_polls_are_cancelled_meanwhile(rig: Coordinated) -> None:
-    listener = rig.heard
-    assert isinstance(listener, Slow)
+    listener = slow(rig)
     with member(rig) as reader:
-        rig.converge(reader, t=[0, 1])
-        listener.slow = True
-        rig.coordinator.assign(t=[0])
+        begin_to_revoke(rig, reader)
         for signs in ("-1", "-1 +0"):
             before = len(listener.begun)
             for _ in range(4):
@@ -100,12 +110,9 @@ def test_a_listener_is_called_once_however_many_polls_are_cancelled_meanwhile(ri
 
 
 def test_what_a_listener_raises_is_raised_by_the_poll_that_saw_it_end(rig: Coordinated) -> None:
-    listener = rig.heard
-    assert isinstance(listener, Slow)
+    listener = slow(rig)
     with member(rig) as reader:
-        rig.converge(reader, t=[0, 1])
-        listener.slow = True
-        rig.coordinator.assign(t=[0])
+        begin_to_revoke(rig, reader)
         poll_until_listening(reader, listener)
         listener.begun[-1].set_error(ValueError("not saved"))
         listener.slow = False
@@ -126,12 +133,9 @@ def run_until_listening(steps: Steps[Any], reader: Consumer, listener: Slow) -> 
 def test_leaving_waits_for_the_listener_and_tells_it_of_no_partition_twice(
     rig: Coordinated, failure: Exception | None
 ) -> None:
-    listener = rig.heard
-    assert isinstance(listener, Slow)
+    listener = slow(rig)
     with member(rig) as reader:
-        rig.converge(reader, t=[0, 1])
-        listener.slow = True
-        rig.coordinator.assign(t=[0])
+        begin_to_revoke(rig, reader)
         poll_until_listening(reader, listener)
         listener.slow = False
         steps = reader._calls.group.unsubscribe()
@@ -161,12 +165,9 @@ def test_leaving_waits_for_the_listener_and_tells_it_of_no_partition_twice(
 
 
 def test_a_consumer_is_closed_while_a_poll_waits_for_its_listener(rig: Coordinated) -> None:
-    listener = rig.heard
-    assert isinstance(listener, Slow)
+    listener = slow(rig)
     reader = member(rig)
-    rig.converge(reader, t=[0, 1])
-    listener.slow = True
-    rig.coordinator.assign(t=[0])
+    begin_to_revoke(rig, reader)
     poll = next(filter(None, (listening_poll(reader, listener) for _ in range(100))))
     reader.close()  # on another thread
     assert listener.signs().endswith("-1"), "the consumer does not leave its group then"
