@@ -37,7 +37,7 @@ class Desk:
             **config,
         }
         application = Application(self.host, settings, random.Random(2), lambda *_: None)
-        self.ask(application, lambda done: InitTransactions(done, SOON_NS))
+        self.ask(application, lambda done: InitTransactions(done, self.host.now_ns() + SOON_NS))
         return application
 
     def ask(self, application: Application, operation: Callable[[Completion], object]) -> None:
@@ -57,7 +57,7 @@ class Desk:
         self.host.advance(50)
 
     def end(self, application: Application, commit: bool) -> None:
-        self.ask(application, lambda done: EndTransaction(done, SOON_NS, commit))
+        self.ask(application, lambda done: EndTransaction(done, self.host.now_ns() + SOON_NS, commit))
 
     def seen(self) -> list[int]:
         """The serials that a read_committed reader sees; nothing may be left undecided."""

@@ -47,11 +47,12 @@ def advance_first(request: pytest.FixtureRequest) -> bool:
 def test_a_client_finds_the_cluster_by_itself(advance_first: bool) -> None:
     broker = FakeBroker()
     scene = Scene(Client(advance_first), broker, latency_ms=1)
+    begun_ms = scene.now_ms()
     scene.host.run_until(lambda: scene.network.metadata.nodes)
     assert [request.api_key for request in broker.requests] == [ApiKey.API_VERSIONS, ApiKey.METADATA]
     assert [request.version for request in broker.requests] == [3, 13]
     assert broker.requests[0].message.client_software_name == "fairlead"
-    assert scene.now_ms() - 1000 == 6, "three round trips: connect, versions, metadata"
+    assert scene.now_ms() - begun_ms == 6, "three round trips: connect, versions, metadata"
 
 
 def test_nothing_happens_while_there_is_nothing_to_do(advance_first: bool) -> None:
@@ -212,8 +213,9 @@ def test_garbage_in_negotiation_is_retried_after_a_back_off() -> None:
         b"\0\0\0\1x" if len(broker.requests) == 1 else versions_message()
     )
     scene = Scene(Client(), broker)
+    begun_ms = scene.now_ms()
     scene.until_ready()
-    assert 1040 <= scene.now_ms() <= 1060, "reconnect.backoff.ms is 50, a fifth more or less"
+    assert 40 <= scene.now_ms() - begun_ms <= 60, "reconnect.backoff.ms is 50, a fifth more or less"
 
 
 def test_a_decode_error_raised_by_a_callback_is_not_the_brokers_fault() -> None:

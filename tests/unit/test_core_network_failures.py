@@ -136,8 +136,9 @@ def test_a_cluster_that_cannot_be_learned_is_explained_by_the_last_answer() -> N
 def test_bootstrap_servers_are_tried_in_rotation_until_one_answers() -> None:
     broker = FakeBroker("good", 9092)
     scene = Scene(Client(bootstrap_servers="bad:1,worse:2,good:9092"), broker)
+    begun_ms = scene.now_ms()
     scene.host.run_until(lambda: scene.network.metadata.nodes)
-    assert scene.now_ms() < 1060
+    assert scene.now_ms() - begun_ms < 60
 
 
 def test_reconnecting_backs_off_exponentially() -> None:

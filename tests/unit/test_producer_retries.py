@@ -272,7 +272,8 @@ def test_what_expired_and_was_written_all_the_same_is_not_written_again(rig: Rig
 
 def test_a_late_answer_after_expiry_settles_the_sequence(rig: Rig) -> None:
     rig.cluster.brokers[0].service_ms = 1300
-    rig.cluster.on_metadata = lambda topic: 5 if rig.host.now_ns() < 1_600_000_000 else 0
+    found_ns = rig.host.now_ns() + 600_000_000
+    rig.cluster.on_metadata = lambda topic: 5 if rig.host.now_ns() < found_ns else 0
     producer = small(rig, delivery_timeout_ms=1600, request_timeout_ms=1590, linger_ms=0)
     first = send(producer, 10)[0]
     rig.host.advance(1400)

@@ -36,7 +36,9 @@ from fairlead_kafka.runtime.virtual_network import VirtualNetwork
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
 
-START_NS = NS_PER_S
+START_NS = 86_400 * NS_PER_S
+"""A clock's time in the beginning. A host has been up for some time when a program starts: with a
+clock at zero, what takes a moment that was never set for a recent one would not be seen."""
 STEPS_PER_INSTANT_MAX = 100_000
 """More steps than this without time passing: some machine's deadline stays in the past."""
 
