@@ -16,7 +16,12 @@ from fairlead_kafka import PreparedTransaction
 from fairlead_kafka.base.errors import BrokerError, ConfigError, ProducerFenced
 from fairlead_kafka.spark.exactly_once import task as tasks
 from fairlead_kafka.spark.exactly_once.driver import Committer, Step
-from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
+from fairlead_kafka.spark.exactly_once.errors import (
+    CheckpointBehind,
+    CommitUnfinished,
+    NotCommitted,
+    RowsLost,
+)
 from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
@@ -373,3 +378,29 @@ def test_rows_lost_of_a_write_without_a_name_are_not_said_to_come_again(query: Q
     unnamed = Committer(query.client, GUARANTEE, query.name, reached, remembers=False)
     with pytest.raises(RowsLost, match="compare before you write it again"):
         unnamed.commit(0, parts)
+
+
+def test_a_driver_that_comes_back_after_brokers_forgot_the_transactions_is_told_what_cannot_be_known() -> (
+    None
+):
+    config = {
+        "transactional.id.expiration.ms": 1_000,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
+    }
+    with fairlead_kafka.Cluster(brokers=1, config=config) as cluster:
+        query = Query(cluster.bootstrap_servers, "forgotten")
+        parts = query.tasks(0)
+        with pytest.raises(Crash):
+            query.driver(crash_at=Step.DECIDED).commit(0, parts)
+        for part in parts[1:]:
+            query.time_out(part)
+
+        def known() -> set[str]:
+            with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+                return set(admin.list_transactions())
+
+        until(lambda: not known() & {part.transaction.transactional_id for part in parts[1:]})
+        for _ in range(2):
+            with pytest.raises(CommitUnfinished, match=r"forgotten 2 of its transactions, with 8 rows"):
+                query.commit(0)
+        assert query.visible() == sorted(query.rows(0, 0)), "what could be finished is"

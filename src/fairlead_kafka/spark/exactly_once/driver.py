@@ -293,18 +293,23 @@ class Committer:
 
     def _carry_out(self, admin: Admin, decision: Decision) -> list[Part]:
         """Commit and abort the transactions of a decision. Returns the parts that brokers had
-        aborted before. May be repeated. ItemsFailed if the outcome of some is not clear."""
-        lost = []
+        aborted before. May be repeated. ItemsFailed if the outcome of some is not clear,
+        CommitUnfinished if it never will be."""
+        lost, forgotten = [], []
         for some in self._in_groups(decision.commit):
             try:
                 admin.end_transactions([part.transaction for part in some], commit=True)
             except ItemsFailed as failed:
-                unclear = {of: error for of, error in failed.errors.items() if error.code not in _ABORTED}
+                unclear = {of: error for of, error in failed.errors.items() if error.code not in _ENDED}
                 if unclear:
                     raise ItemsFailed(f"committing {decision.writing}", unclear, failed.results) from failed
-                lost += [part for part in some if part.transaction in failed.errors]
+                gone = {of for of, error in failed.errors.items() if error.code not in _ABORTED}
+                forgotten += [part for part in some if part.transaction in gone]
+                lost += [part for part in some if part.transaction in failed.errors.keys() - gone]
             self._reached(Step.ENDED_SOME)
         self._abort(admin, decision.abort)
+        if forgotten:
+            raise _forgotten(decision, forgotten)
         return lost
 
     def _abort(
@@ -365,6 +370,16 @@ def _instead_of(lost: Sequence[Part], last: Decision | None, parts: Sequence[Par
     if wanted.total():
         raise _rows_lost(last, lost, repeated=True)
     return chosen
+
+
+def _forgotten(decision: Decision, parts: Sequence[Part]) -> CommitUnfinished:
+    return CommitUnfinished(
+        f"{decision.writing}: it was decided to commit it, and nobody finished that before the brokers had "
+        f"forgotten {len(parts)} of its transactions, with {sum(part.rows for part in parts)} rows (their "
+        "setting transactional.id.expiration.ms): whether these rows are committed cannot be told any more. "
+        "Compare what was written with the source, and start with a new checkpoint, or another txnAppId, at "
+        "the offsets that you choose"
+    )
 
 
 def _rows_lost(
