@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -18,7 +17,6 @@ from fairlead_kafka.broker.share_groups import (
     RecordState,
     ShareCoordinator,
     ShareKey,
-    SharePartition,
     ShareState,
     StateBatch,
     StateUpdate,
@@ -440,59 +438,3 @@ def test_records_behind_a_gap_longer_than_may_be_in_flight_are_delivered(rig: Sh
     assert rig.fetch(client, 1) == []
     assert rig.acknowledge(client, 2, (0, 9, [ACCEPT])) == ErrorCode.NONE
     assert rig.fetch(client, 3) == [(3010, 3019, 1)]
-
-
-# --- A state that cannot be taken up
-
-
-def test_a_share_partition_whose_start_raises_fails_who_waits_for_it_and_is_begun_again(
-    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin, raised = SharePartition._begin, list[int]()
-
-    def raises(share: SharePartition, start: int, batches: Sequence[StateBatch]) -> None:
-        if not raised:
-            raised.append(start)
-            raise ZeroDivisionError("of this test")
-        begin(share, start, batches)
-
-    monkeypatch.setattr(SharePartition, "_begin", raises)
-    read, asked = ShareCoordinator.read, list[Callable[[], None]]()
-    # So that both clients wait for the same read.
-    monkeypatch.setattr(
-        ShareCoordinator,
-        "read",
-        lambda own, key, epoch, done: asked.append(lambda: read(own, key, epoch, done)),
-    )
-    clients = [rig.driver.connect(), rig.driver.connect()]
-    for client, member in zip(clients, "mz", strict=True):
-        client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0, member, max_wait_ms=60_000))
-    monkeypatch.setattr(ShareCoordinator, "read", read)
-    (ask,) = asked
-    ask()
-    rig.driver.advance(REFUSED_WAIT_MAX_MS)
-    assert [client.closed for client in clients] == [False, False]
-    codes = {client.arrived[0].responses[0].partitions[0].error_code for client in clients}
-    assert (raised, codes) == ([0], {ErrorCode.UNKNOWN_SERVER_ERROR})
-    assert (len(rig.partitions), rig.driver.broker.errors) == (0, 1)
-    assert rig.fetch(clients[0], 1) == [(0, 9, 1)]
-
-
-def test_a_share_partition_of_an_offline_log_is_refused_and_begun_again(
-    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where its group reads from the end, which the leader alone knows."""
-    latest = Message(name="share.auto.offset.reset", config_operation=0, value="latest")
-    resource = Message(resource_type=32, resource_name=GROUP, configs=[latest])
-    rig.call(rig.admin, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-    replication = type(rig.driver.broker.replication)
-    with monkeypatch.context() as offline:
-        offline.setattr(replication, "led", lambda _own, _partition: None)
-        offline.setattr(replication, "leading", Mock(side_effect=BrokerError(6, "offline")))
-        client = rig.driver.connect()
-        answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(0))
-        row = answer.responses[0].partitions[0]
-    assert (row.error_code, rig.driver.broker.errors) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
-    assert rig.fetch(client, 1) == []
-    rig.produce(1)
-    assert rig.fetch(client, 2) == [(10, 10, 1)]

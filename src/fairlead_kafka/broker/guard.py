@@ -9,7 +9,7 @@ owner:
     request                           its connection is closed; the client asks again
     partition                         offline on this broker until restarted (KAFKA_STORAGE_ERROR)
     shard of groups or transactions   it is read again from its log
-    share partition that begins       its requests fail, and the next one begins it again
+    share partition                   its requests fail, and the next one begins it again
     stream of replicas, link          it is opened again
     task                              it runs again at its next time
     decision of the controller        its asker is told UNKNOWN_SERVER_ERROR (`control.server`)

@@ -155,9 +155,12 @@ class SharePartition:
         self._reading = self._persister.read(self.key, self.leader_epoch, self._read)
 
     def failed(self, _error: Exception) -> None:
-        """Called when taking up its state raised: callers that wait are refused, and the next
-        request makes another share partition."""
+        """Called when reading or writing its state raised: callers that wait are refused, and the
+        next request makes another share partition, with the state that was written."""
+        writing, self._writing = self._writing, []
         self.fence(ErrorCode.UNKNOWN_SERVER_ERROR)
+        for one in writing:
+            one.done(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     @hook("share groups: a new leader takes up the state that there was")
     def _read(self, error: int, state: ShareState | None) -> None:
@@ -313,36 +316,33 @@ class SharePartition:
         update = StateUpdate(0, self.leader_epoch, start, self.window.complete_count(), tuple(batches))
         if not self._writing:
             self._writing = [_Waiting(Change(), lambda _error: None)]
-        self._persister.write(self.key, self.state_epoch, update, self._written)
+        # In its own name: whichever request began it, the write serves others as well.
+        self._host.guard.call(self, self._persister.write, self.key, self.state_epoch, update, self._written)
 
     def _written(self, error: int) -> None:
-        writing, self._writing = self._writing, []
-        releasing, self._releasing = self._releasing, []
-        if self.state is SharePartitionState.FENCED:
-            for one in writing:
-                one.done(_client_error(error))
-            return
+        fenced = self.state is SharePartitionState.FENCED
+        if not fenced:
+            self._complete(error)
+        # Until here those that wait are known to `failed`.
+        writing, self._writing, self._releasing = self._writing, [], []
         for one in writing:
+            one.done(_client_error(error))
+        if not fenced and self.active:
+            self._watch_locks()
+            if self._queue or not error:
+                self._write()
+            self.became_available()
+            self._drop_if_unused()
+
+    def _complete(self, error: int) -> None:
+        """Note in the window that what is being written is, or is not."""
+        for one in self._writing:
             self.window.complete(one.change, not error)
         if error:
             _logger.warning("%s: its state was not written (error %d)", self, error)
-            self._released = list(combined([*releasing, *self._released], self.window.start))
-        self._watch_locks()
-        fencing = error in (
-            ErrorCode.FENCED_LEADER_EPOCH,
-            ErrorCode.FENCED_STATE_EPOCH,
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            ErrorCode.INVALID_REQUEST,
-        )
-        if fencing:
+            self._released = list(combined([*self._releasing, *self._released], self.window.start))
+        if error in _FENCING:
             self.fence(error)
-        elif self._queue or not error:
-            self._write()
-        for one in writing:
-            one.done(_client_error(error))
-        if not fencing:
-            self.became_available()
-            self._drop_if_unused()
 
     # --- Locks
 
@@ -372,6 +372,17 @@ class SharePartition:
         are under way."""
         if self.active:
             self.window.check()
+
+
+_FENCING = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.FENCED_STATE_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    }
+)
+"""Errors of a write after which another leader, or nobody, has the state."""
 
 
 def _client_error(error: int) -> int:
