@@ -85,6 +85,33 @@ def test_leader_epochs_answer_as_kafkas_cache() -> None:
     assert epochs.end_offset(7, 6, 50) == (-1, -1)
 
 
+@pytest.mark.parametrize(
+    ("log_start", "kept"),
+    [
+        (0, [(2, 10), (5, 30), (6, 40)]),
+        (10, [(2, 10), (5, 30), (6, 40)]),
+        (29, [(2, 10), (5, 30), (6, 40)]),
+        (30, [(5, 30), (6, 40)]),
+        (39, [(5, 30), (6, 40)]),
+        (40, [(6, 40)]),
+        (99, [(6, 40)]),
+    ],
+)
+def test_leader_epochs_below_the_logs_start_are_forgotten(
+    log_start: int, kept: list[tuple[int, int]]
+) -> None:
+    epochs = LeaderEpochs()
+    epochs.forget_before(log_start)
+    assert epochs.items() == []
+    for epoch, start in [(2, 10), (5, 30), (6, 40)]:
+        epochs.assign(epoch, start)
+    epochs.forget_before(log_start)
+    assert (epochs.items(), epochs.latest) == (kept, 6)
+    assert epochs.of(max(log_start, 10)) == kept[0][0]
+    # An older one ended where the first that is known began, or before.
+    assert epochs.end_offset(1, 7, 50) == (1, kept[0][1])
+
+
 # --- Recovery
 
 

@@ -60,6 +60,16 @@ def test_a_batch_that_cannot_follow_is_refused(
     assert rig.values() == {0: b"a"}
 
 
+def test_no_more_leader_epochs_are_kept_than_the_log_has_records_of(rig: LogRig) -> None:
+    for epoch in range(100):
+        rig.append(records(b"%d" % epoch), epoch=epoch)
+        rig.logs.move_start(rig.partition(), max(0, epoch - 2))
+        assert len(rig.partition().epochs.items()) <= 3
+    for _ in range(2):
+        assert rig.partition().epochs.items() == [(offset, offset) for offset in rig.values()]
+        rig.crash()
+
+
 def test_a_truncation_is_done_again_at_recovery_in_its_turn(rig: LogRig) -> None:
     for number in range(4):
         rig.append(records(b"%d" % number), epoch=number)

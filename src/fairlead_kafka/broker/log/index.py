@@ -227,6 +227,13 @@ class LeaderEpochs:
         self._epochs, self._starts = self._epochs[:kept], self._starts[:kept]
         self.latest = self._epochs[-1] if kept else -1
 
+    def forget_before(self, log_start: int) -> None:
+        """Forget epochs that ended at `log_start` or before it; the newest one is kept. Nobody
+        reads there any more, and each fail-over begins an epoch."""
+        first = max(0, bisect_right(self._starts, log_start) - 1)
+        if first:
+            self._epochs, self._starts = self._epochs[first:], self._starts[first:]
+
     def restore(self, epochs: tuple[int, ...], starts: tuple[int, ...]) -> None:
         """Set the epochs, and the offsets at which they began, from a checkpoint."""
         self._epochs, self._starts, self.latest = epochs, starts, epochs[-1]

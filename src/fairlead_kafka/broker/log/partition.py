@@ -307,6 +307,7 @@ class Partition:
         self.high_watermark = max(self.high_watermark, self.log_start)
         if offset > self.log_end:
             self.log_end = self.written_end = self.high_watermark = offset
+        self.epochs.forget_before(self.log_start)
         count = self.index.first_reaching(self.log_start)
         if count == 0:
             return []
