@@ -368,8 +368,7 @@ class SharePartition:
             self.became_available()
 
     def check(self) -> None:
-        """Raise CheckFailed unless the window passes its check, and the writes that it waits for
-        are under way."""
+        """Raise CheckFailed unless the window of an active share partition passes its check."""
         if self.active:
             self.window.check()
 

@@ -41,7 +41,7 @@ _ABORTED = frozenset(
 """Errors of a coordinator asked to commit a transaction that has been aborted, mostly by
 time-out."""
 _ENDED = _ABORTED | {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-"""Errors of a coordinator asked to abort a transaction that has ended, or is forgotten."""
+"""Errors of a coordinator asked to end a transaction that has ended otherwise, or is forgotten."""
 TAKE_BACK_TIMEOUT_S = 15.0
 """Seconds to abort what a failed commit leaves behind: the brokers may be why it failed, and the
 error has to be told."""
