@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlead_kafka.base.checks import CheckFailed
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
 from fairlead_kafka.broker.log.entry import ENTRY_CHECKED_BYTES, pack_entry, parse_entry
@@ -110,6 +111,15 @@ def test_leader_epochs_below_the_logs_start_are_forgotten(
     assert epochs.of(max(log_start, 10)) == kept[0][0]
     # An older one ended where the first that is known began, or before.
     assert epochs.end_offset(1, 7, 50) == (1, kept[0][1])
+
+
+def test_a_check_notices_a_leader_epoch_that_ended_before_the_logs_start() -> None:
+    epochs = LeaderEpochs()
+    epochs.assign(2, 10)
+    epochs.assign(5, 30)
+    epochs.check(30, 50)
+    with pytest.raises(CheckFailed, match="leader epoch ends at the log's start"):
+        epochs.check(31, 50)
 
 
 # --- Recovery

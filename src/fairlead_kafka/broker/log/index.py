@@ -266,10 +266,12 @@ class LeaderEpochs:
             return epoch, self._starts[0]
         return self._epochs[number - 1], self._starts[number]
 
-    def check(self, log_end: int) -> None:
-        """Raise CheckFailed unless epochs and starts rise, and none begins at the end of the log or
-        behind it."""
+    def check(self, log_start: int, log_end: int) -> None:
+        """Raise CheckFailed unless epochs and starts rise, none begins at the end of the log or
+        behind it, and none but the newest ended before the log's start."""
         same("the latest leader epoch", self.latest, self._epochs[-1] if self._epochs else -1)
         for what, numbers in (("leader epochs", self._epochs), ("starts of leader epochs", self._starts)):
             same(what, list(numbers), sorted(set(numbers)))
         holds("each leader epoch begins before the log ends", all(start < log_end for start in self._starts))
+        ends = self._starts[1:]
+        holds("each leader epoch ends at the log's start or behind it", all(end >= log_start for end in ends))

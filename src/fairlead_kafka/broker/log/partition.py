@@ -401,6 +401,6 @@ class Partition:
             )
         same(f"{self}: bytes", self.size_bytes, int(index.column(SIZE).sum()))
         same(f"{self}: passes of compaction", list(self.passes), sorted(self.passes))
-        self.epochs.check(self.log_end)
+        self.epochs.check(self.log_start, self.log_end)
         self.producers.check(index, self.log_end)
         (self.transactions or PartitionTransactions()).check(index, self.high_watermark)
