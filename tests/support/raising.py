@@ -1,86 +1,90 @@
-"""Has a function of the broker raise, wherever it is called from: what a bug in it would do."""
+"""Has a function that the broker calls raise, as a bug in it would: a handler, a callback, a
+method."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
-from types import CodeType, FrameType
+from importlib import import_module
+from types import CodeType
 from typing import Any
+from unittest.mock import patch
 
-from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.dispatch import PRIVATE, REGISTRY
+from fairlead_kafka.broker.guard import _SHARED_CODE, Guard, SharedDamage
 
 _BROKER = "/fairlead_kafka/broker/"
+
+Look = Callable[[CodeType], None]
+"""Is shown what is called next, and may raise in its place."""
 
 
 class Injected(Exception):
     """A fault planted on purpose."""
 
 
+class Fault:
+    """Raises Injected in place of the function at `place` when it is called for the `at_call`-th
+    time since `armed` was set; `raised` then.
+
+    For a function that all of a broker depends on it is SharedDamage, as if it came out of it.
+    """
+
+    def __init__(self, place: str, at_call: int = 1) -> None:
+        self.place = place
+        self.armed = self.raised = False
+        self._calls_left = at_call
+
+    def __call__(self, code: CodeType) -> None:
+        if not self.armed or self.raised or place_of(code) != self.place:
+            return
+        self._calls_left -= 1
+        if self._calls_left == 0:
+            self.raised = True
+            raise SharedDamage(self.place) if code in _SHARED_CODE else Injected(self.place)
+
+
 def place_of(code: CodeType) -> str:
     """The file of a function below `broker`, and its name."""
-    return (
-        f"{code.co_filename.partition(_BROKER)[2]}:{code.co_qualname}" if _BROKER in code.co_filename else ""
-    )
+    return f"{code.co_filename.partition(_BROKER)[2]}:{code.co_qualname}"
 
 
 @contextmanager
-def raising(place: str, at_call: int = 1) -> Iterator[list[str]]:
-    """Inside, the function at `place` raises Injected when it is entered for the `at_call`-th time;
-    the list then has its name."""
-    raised: list[str] = []
-    calls, name = 0, place.rpartition(":")[2].rpartition(".")[2]
+def before_each_call(look: Look, methods: Collection[str]) -> Iterator[None]:
+    """Inside, `look` is shown each handler, each function that was left to be called later or is
+    called in somebody's name, and `methods`, before it is called.
 
-    def look(frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal calls  # its name first: this is asked at every call that anything makes
-        if event == "call" and frame.f_code.co_name == name and place_of(frame.f_code) == place:
-            calls += 1
-            if calls == at_call:
-                raised.append(place)
-                sys.settrace(None)
-                raise Injected(place)
+    A broker has to be made inside, for what it leaves to be called later to be shown.
+    """
+    with ExitStack() as stack:
+        sound = Guard.call
 
-    sys.settrace(look)  # unlike a profile function it is not asked about calls of C, and returns
-    try:
-        yield raised
-    finally:
-        sys.settrace(None)
+        def call(guard: Guard, owner: Any, function: Callable[..., Any], *arguments: Any) -> None:
+            sound(guard, owner, _shown(look, function), *arguments)
 
-
-def places(scenario: Callable[[], object]) -> Counter[str]:
-    """How often each function of the broker is entered in a scenario."""
-    entered: Counter[str] = Counter()
-
-    def look(frame: FrameType, event: str, _argument: Any) -> None:
-        if event == "call" and _BROKER in frame.f_code.co_filename:
-            entered[place_of(frame.f_code)] += 1
-
-    sys.settrace(look)
-    try:
-        scenario()
-    finally:
-        sys.settrace(None)
-    return entered
+        stack.enter_context(patch.object(Guard, "call", call))
+        for table in (REGISTRY, PRIVATE):
+            looked = {key: replace(api, handler=_shown(look, api.handler)) for key, api in table.items()}
+            stack.enter_context(patch.dict(table, looked))  # type: ignore[arg-type]
+        for place in methods:
+            file, _, name = place.partition(":")
+            owner, _, method = name.rpartition(".")
+            module = import_module(f"fairlead_kafka.broker.{file.removesuffix('.py').replace('/', '.')}")
+            kind = getattr(module, owner)
+            stack.enter_context(patch.object(kind, method, _shown(look, getattr(kind, method))))
+        yield
 
 
-def callbacks(scenario: Callable[[], object], others: Collection[str] = ()) -> Counter[str]:
-    """How often each function that was left to be called later, or is called in somebody's name,
-    and `others`, are called in a scenario."""
-    called: Counter[str] = Counter()
-    sound = Guard.call
+def _shown(look: Look, function: Callable[..., Any]) -> Callable[..., Any]:
+    code = _innermost(function).__code__
 
-    def call(guard: Guard, owner: Any, function: Callable[..., Any], *arguments: Any) -> None:
-        called[place_of(_innermost(function).__code__)] += 1
-        sound(guard, owner, function, *arguments)
+    def called(*arguments: Any) -> Any:
+        look(code)
+        return function(*arguments)
 
-    Guard.call = call  # type: ignore[method-assign]
-    try:
-        entered = places(scenario)
-    finally:
-        Guard.call = sound  # type: ignore[method-assign]
-    return called + Counter({place: entered[place] for place in others})
+    return called
 
 
 def _innermost(function: Any) -> Any:
