@@ -43,8 +43,8 @@ def test_a_violation_says_how_to_replay_it_and_what_went_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("world", "seed"),
-    [(world, seed) for world in (ProducerWorld, ClusterWorld, ReadersWorld) for seed in (6, 7)]
-    + [(ClusterWorld, 11), (ClusterWorld, 15)],  # these have groups, and share groups
+    # The last two have groups, and share groups.
+    [(ProducerWorld, 6), (ReadersWorld, 6), (ClusterWorld, 11), (ClusterWorld, 15)],
 )
 def test_a_seed_tells_the_same_story_every_time(world: type[World], seed: int) -> None:
     def story() -> tuple[list[str], int]:

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_kafka.simulation.world_cluster import run_seed
 
-SEEDS = 24
+SEEDS = 16
 BLOCK = 8
 
 

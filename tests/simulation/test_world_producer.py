@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_kafka.simulation.world_producer import run_seed
 
-SEEDS = 150
+SEEDS = 105
 BLOCK = 15
 
 

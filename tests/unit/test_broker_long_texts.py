@@ -64,7 +64,11 @@ def test_the_longest_names_are_answered(
     driver.advance(50)
     api = REGISTRY[api_key]
     fillings = starmap(Filling, product(texts, NUMBERS, (1, 2), (False, True)))
-    for filling, version in product(fillings, range(api.low, api.high + 1)):
+    asked = [(filling, api.high) for filling in fillings]
+    # What is said of a name does not depend on the version; how it is asked, and told, does.
+    older = starmap(Filling, product(texts, NUMBERS[:1], (2,), (False, True)))
+    asked += product(older, range(api.low, api.high))
+    for filling, version in asked:
         body = load_schema(api_key, version, REQUEST).body
         driver.connect().send(api_key, version, **_message(body, filling).__dict__)
         driver.advance(1)

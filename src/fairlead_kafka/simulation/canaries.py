@@ -440,7 +440,7 @@ CANARIES = (
         "cluster",
         "producer: a request was lost",
         _acknowledging_what_was_lost,
-        first_seed=64,
+        first_seed=67,
     ),
     Canary(
         "aborted transactions outlive their marker",
