@@ -12,8 +12,6 @@ from fairlead_kafka.broker.dispatch import REGISTRY
 from tests.support.every_api import check_well, new_cluster, tour
 from tests.support.raising import Fault, before_each_call, place_of
 
-SHARED = {"log/logs.py:Logs.recover"}
-"""Callbacks that do not go on in the name of one: what all of a broker stands on."""
 CAUGHT_IN_PLACE = (
     "sessions.py:Session._serve",
     "sessions.py:Session._work",
@@ -28,14 +26,14 @@ def _called_in_a_tour() -> Counter[str]:
     called: Counter[str] = Counter()
     with before_each_call(lambda code: called.update([place_of(code)]), CAUGHT_IN_PLACE):
         cluster = new_cluster()
-        called.clear()  # a start is not asked about
+        called.clear()  # all of a broker stands on its start
         tour(cluster)
         cluster.close()
     return called
 
 
 HANDLERS = {place_of(api.handler.__code__) for api in REGISTRY.values()}
-CALLBACKS = {place: calls for place, calls in _called_in_a_tour().items() if place not in HANDLERS | SHARED}
+CALLBACKS = {place: calls for place, calls in _called_in_a_tour().items() if place not in HANDLERS}
 PLACES = [(place, 1) for place in sorted({*HANDLERS, *CALLBACKS})]
 PLACES += [(place, calls // 2) for place, calls in sorted(CALLBACKS.items()) if calls >= 4]
 """What is to raise, and when: as it is called for the first time, and in the midst of it all."""
