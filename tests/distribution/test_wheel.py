@@ -162,8 +162,10 @@ class Environment:
         return ran.stdout
 
     def install(self, *wanted: str | Path) -> None:
-        """Install with pip."""
-        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
+        """Install with pip. A program compiles what it imports, which is little of all that pip
+        would."""
+        options = ("--quiet", "--no-compile", "--disable-pip-version-check")
+        self.run("python", "-m", "pip", "install", *options, *wanted)
 
 
 @pytest.fixture(scope="module")

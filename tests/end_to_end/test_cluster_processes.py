@@ -3,19 +3,25 @@ behind."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.cli.cluster import _serve
 from fairlead_kafka.testing import Cluster
+from fairlead_kafka.testing.channel import Channel
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.command_line import start
@@ -215,6 +221,12 @@ def test_fairlead_up_with_processes_ends_clean_on_ctrl_c() -> None:
             os.kill(pids[1], signal.SIGKILL)
             ended = next(line for line in lines if line.startswith("broker 1 has ended"))
             assert ended.endswith(f"To start it again: kill -USR1 {process.pid}\n")
+            host, _, port = found[1].split(",")[1].partition(":")
+            with socket.create_server((host, int(port))):
+                process.send_signal(signal.SIGUSR1)
+                assert next(lines).startswith("broker 1 did not start: broker 1 cannot listen on"), (
+                    "the others go on"
+                )
             process.send_signal(signal.SIGUSR1)
             again = re.match(r"broker 1 is up again, process (\d+)", next(lines))
             assert again is not None
@@ -224,3 +236,54 @@ def test_fairlead_up_with_processes_ends_clean_on_ctrl_c() -> None:
             assert all(gone(pid) for pid in pids)
         finally:
             process.kill()
+
+
+def test_fairlead_up_says_that_the_controller_has_ended() -> None:
+    with Cluster(1, processes=True) as cluster:
+        assert cluster.controller_running
+        assert cluster._host is not None
+        cluster._host.remove(cluster._server)
+        with pytest.raises(FairleadError, match="the controller has ended"):
+            _serve(cluster, threading.Event(), threading.Event())
+
+
+def test_a_process_that_cannot_be_made_is_one_brokers_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import errno, os\n"
+        "fork, count = os.fork, [0]\n"
+        "def failing():\n"
+        "    count[0] += 1\n"
+        "    if count[0] == 3:\n"
+        "        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))\n"
+        "    return fork()\n"
+        "os.fork = failing\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Cluster(2, processes=True) as cluster:
+        cluster.broker(1).kill()
+        with pytest.raises(ConnectionFailed, match="could not be started: no process can be made: Resource"):
+            cluster.broker(1).start()
+        assert [broker.running for broker in cluster.brokers] == [True, False]
+        cluster.broker(1).start()
+        await_alive(cluster, {0, 1})
+
+
+def test_the_channel_to_a_process_may_have_any_descriptor() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        high = Channel(socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD_CLOEXEC, 1_500)))
+        assert not high.ready(0)
+        Channel(theirs).send({"answer": 1})
+        assert high.ready(PATIENCE_S)
+        assert high.receive() == {"answer": 1}
+        high.close()
+
+
+def test_heartbeats_as_seldom_as_sessions_end_are_refused() -> None:
+    config = {"broker.heartbeat.interval.ms": 9_000}
+    with pytest.raises(ConfigError, match=r"9000 is not less than broker\.session\.timeout\.ms, 9000"):
+        Cluster(1, processes=True, config=config)

@@ -1,16 +1,26 @@
-"""An exception in any callback and any handler of the broker, one at a time: it is counted, no
-broker ends, and all others are served."""
+"""An exception in any callback and handler of the broker, and in any decision of the controller,
+one at a time: it is counted, no broker ends, and all others are served."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from fairlead_kafka.broker.controller import (
+    AlterPartitions,
+    BrokerStarted,
+    BrokerStopped,
+    BrokerStopping,
+    Controller,
+    DiskReported,
+)
+from fairlead_kafka.broker.controller.controller import DECIDERS
 from fairlead_kafka.broker.dispatch import REGISTRY
 from tests.support.every_api import check_well, new_cluster, tour
-from tests.support.raising import Fault, before_each_call, place_of
+from tests.support.raising import Fault, Injected, before_each_call, place_of
 
 CAUGHT_IN_PLACE = (
     "sessions.py:Session._serve",
@@ -59,3 +69,31 @@ def test_the_tour_comes_by_every_callback_that_there_is() -> None:
     """A callback is what `Guard.bind`, a timer, a link or a file is given; those of rare cases are
     listed, and tested where they are."""
     assert len(CALLBACKS) >= 40
+
+
+LIFE = (AlterPartitions, BrokerStarted, BrokerStopped, BrokerStopping, DiskReported)
+"""What a tour has no cause for; see `test_controller_outlives`."""
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in DECIDERS if kind not in LIFE], ids=lambda kind: str(kind.__name__)
+)
+def test_a_decision_that_raises_is_an_error_of_who_asked_alone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind: type
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    sound, raised = DECIDERS[kind], list[object]()
+
+    def decide(controller: Controller, decision: Any) -> Any:
+        if raised:
+            return sound(controller, decision)
+        raised.append(decision)
+        raise Injected(kind.__name__)
+
+    cluster = new_cluster()
+    monkeypatch.setitem(DECIDERS, kind, decide)
+    tour(cluster)
+    assert raised
+    assert sum(broker.errors for broker in cluster.brokers.values()) == 1
+    check_well(cluster)
+    cluster.close()

@@ -131,9 +131,15 @@ def _topics(visit: Tour) -> None:
     )
     alter = [
         Message(
-            resource_type=2,
-            resource_name=TOPIC,
-            configs=[Message(name="retention.ms", config_operation=0, value="100000")],
+            resource_type=kind,
+            resource_name=name,
+            configs=[Message(name=key, config_operation=0, value="50000")],
+        )
+        for kind, name, key in (
+            (2, TOPIC, "retention.ms"),
+            (4, "", "log.retention.ms"),
+            (16, "subscription", "interval.ms"),
+            (32, GROUP, "consumer.session.timeout.ms"),
         )
     ]
     visit.ask(0, ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=alter, validate_only=False)
@@ -351,6 +357,8 @@ def _rights(visit: Tour) -> None:
     )
     visit.everywhere(ApiKey.DESCRIBE_ACLS, **any_of_it)
     visit.ask(0, ApiKey.DELETE_ACLS, filters=[Message(**any_of_it)])
+    password = Message(name="alice", mechanism=1, iterations=4_096, salt=b"s", salted_password=b"p")
+    visit.ask(0, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletions=[], upsertions=[password])
 
 
 def _ending(visit: Tour) -> None:

@@ -332,6 +332,7 @@ def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin
         admin.list_offsets({first: LATEST, second: LATEST})
     assert (list(caught.value.errors), list(caught.value.results)) == ([first], [second])
     assert admin._calls.host.machine.network.metadata.topics() == []  # type: ignore[attr-defined]
+    assert not admin._calls.host.machine._wanted  # type: ignore[attr-defined]
 
 
 def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:

@@ -4,7 +4,7 @@ answered before is not."""
 from __future__ import annotations
 
 from fairlead_kafka.broker.purgatory import Deadlines
-from fairlead_kafka.broker.timers import Timers
+from fairlead_kafka.broker.timers import SWEEP_MIN, Timers
 
 
 def test_each_is_called_once_when_its_time_is_over() -> None:
@@ -57,3 +57,14 @@ def test_cancelled_timers_do_not_pile_up() -> None:
             timers.run_due(number)
     assert ran == list(range(10_000))
     assert len(timers._heap) <= 2 * 200
+
+
+def test_one_timer_is_set_whatever_is_waited_for() -> None:
+    timers = Timers()
+    deadlines = Deadlines(timers.call_at)
+    deadlines.add(10**12, lambda: None)
+    for now_ns in range(10_000):
+        deadlines.add(now_ns + 1, lambda: None)
+        timers.run_due(now_ns + 1)
+        deadlines.check()
+    assert len(timers._heap) <= 2 * SWEEP_MIN

@@ -4,12 +4,15 @@ number."""
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.outstanding import Outstanding
+from fairlead_kafka.core.events import Disconnected
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client, Driver, batch, fetch_fields, produce
 
@@ -194,3 +197,24 @@ def test_what_found_no_room_in_an_answer_comes_with_the_next(client: Client) -> 
         seen.update({row.partition_index: len(row.records) for row in filled})
         offsets = {("events", row.partition_index): 1 for row in filled}
     assert seen == dict.fromkeys(range(3), len(data))
+
+
+def test_a_session_whose_client_is_gone_keeps_neither_its_connection_nor_deleted_partitions(
+    driver: Driver,
+) -> None:
+    gone = driver.connect()
+    begun(gone)
+    connection = weakref.ref(driver.broker.clients.sessions[gone.connection])
+    driver.broker.receive(Disconnected(gone.connection, "its process was killed"))
+    driver.run()
+    gc.collect()
+    assert connection() is None
+    produce(driver.connect(), batch([b"a"]), partition=1)
+    watched = sorted(one.partition for one in driver.broker.purgatory.waiters())
+    assert watched == [0, 2], "it was called once, and is not any more"
+    driver.controller.delete_topic("events")
+    driver.advance(60_000)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, Partition)]
+    assert len(driver.broker.purgatory) == 0
+    assert len(driver.broker.fetch_sessions) == 1

@@ -294,6 +294,7 @@ def test_look_ups_need_no_assignment_and_leave_no_trace(rig: Rig) -> None:
         assert [item.leader for item in reader.list_topics()["t"]] == [1, 1]
         assert reader.end_offsets([]) == {}
         assert rig.opener.machine.network.metadata.topic("t") is None
+        assert not rig.opener.machine._looked_up
         with pytest.raises(UsageError, match="not negative"):
             reader.offsets_for_times({T0: -1})
 

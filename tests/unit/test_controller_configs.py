@@ -24,6 +24,7 @@ from fairlead_kafka.broker.controller import (
     changeable_configs,
     replacing,
 )
+from fairlead_kafka.broker.listeners import listeners_of
 from tests.support.controllers import make_controller
 
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
@@ -244,3 +245,26 @@ def test_a_list_of_any_scope_is_altered_or_refused(key: str, operation: AlterOpe
     for decision in decisions:
         with suppress(BrokerError):
             controller.decided(decision)
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize(
+    "key", ["listener.name.nosuch.connections.max.reauth.ms", "listener.name.plaintext.ssl.keystore.type"]
+)
+def test_what_is_one_listeners_alone_is_not_changed_while_a_broker_runs(name: str, key: str) -> None:
+    controller = make_controller()
+    value = "5" if key.endswith("ms") else "PEM"
+    with pytest.raises(BrokerError, match=r"update these configs dynamically: \[listener\.name\.") as caught:
+        controller.alter_broker_configs(name, [ConfigAlteration(key, SET, value)])
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_log_with_what_is_one_listeners_alone_can_still_be_opened() -> None:
+    controller = make_controller()
+    key = "listener.name.nosuch.connections.max.reauth.ms"
+    controller.image.broker_configs["1"] = {key: "5", "message.max.bytes": "2000000"}
+    controller.configs.forget()
+    settings = controller.broker_settings(1)
+    assert key not in list(settings)
+    assert settings["message.max.bytes"] == 2_000_000
+    assert listeners_of(settings, 1)

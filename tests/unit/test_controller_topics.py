@@ -17,6 +17,7 @@ from fairlead_kafka.broker.controller import (
     PRODUCER_ID_BLOCK,
     Change,
     LeadersChanged,
+    NewTopic,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
@@ -334,3 +335,12 @@ def test_racks_that_not_every_broker_tells_are_passed_over() -> None:
     controller = make_controller(brokers=3)
     controller.broker_started(node(3)._replace(rack="x"))
     assert len(controller.create_topic("a", 8, 3).partitions) == 8
+
+
+def test_one_request_creates_no_more_partitions_than_one_topic_may_have() -> None:
+    controller = make_controller()
+    wanted = [NewTopic("a", 60_000, 1), NewTopic("b", 50_000, 1)]
+    with pytest.raises(BrokerError, match="Excessively large number of partitions") as caught:
+        controller.create_topics(wanted)
+    assert caught.value.code == ErrorCode.POLICY_VIOLATION
+    assert not controller.image.topics

@@ -249,6 +249,22 @@ def test_deltas_count_from_the_last_push_that_was_taken() -> None:
     assert total(client.last) == (5, taken_ms), "what was refused is told again"
 
 
+def test_totals_of_metrics_that_are_gone_are_forgotten_and_those_begun_again_count_from_0() -> None:
+    client = Client()
+    client.subscribed()
+    for number in range(10):
+        client.totals = {f"org.apache.kafka.producer.x{number}.total": 1.0}
+        client.until_due()
+        client.answer()
+    assert len(client.telemetry._totals_taken) == 1
+    client.totals = {"org.apache.kafka.producer.x.total": 10.0}
+    for value in (10, 3, 4):
+        client.totals["org.apache.kafka.producer.x.total"] = value
+        client.until_due()
+        assert total(client.last)[0] == {10: 10, 3: 3, 4: 1}[value]
+        client.answer()
+
+
 def test_cumulative_sums_count_from_the_beginning() -> None:
     client = Client()
     client.subscribed(delta_temporality=False)

@@ -90,5 +90,5 @@ def test_a_cluster_on_the_command_line_looks_each_time_it_waited(monkeypatch: py
     monkeypatch.setattr(runtime, "LongRunning", _Counted)
     waits = iter((False, False, True))
     stop = SimpleNamespace(wait=lambda _timeout_s: next(waits))
-    cluster._serve(SimpleNamespace(brokers=[]), stop, threading.Event())  # type: ignore[arg-type]
+    cluster._serve(SimpleNamespace(brokers=[], controller_running=True), stop, threading.Event())  # type: ignore[arg-type]
     assert _Counted.looks == 2

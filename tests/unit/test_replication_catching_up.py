@@ -4,7 +4,9 @@ deleted meanwhile, and from a leader whose disk lost what it had not written."""
 from __future__ import annotations
 
 import errno
+import gc
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import PartitionImage
 from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication.feed import Feed
 from fairlead_kafka.core.effects import Effect, FileSync
 from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.runtime import Handle
@@ -183,4 +186,23 @@ def test_a_replica_joins_a_leader_that_lost_what_it_had_not_written() -> None:
     cluster.host.run_until(lambda: set(image(cluster, "events").isr) == {1, 2}, 10_000)
     leader = image(cluster, "events").leader
     assert put(cluster, "events", [b"new"], -1, leader) == ErrorCode.NONE
+    cluster.close()
+
+
+def test_a_stream_that_a_follower_begins_again_and_again_leaves_nothing_behind() -> None:
+    """As it does while its disk is full, every replica.fetch.backoff.ms."""
+    cluster = VirtualCluster(2)
+    cluster.controller.create_topic("events", assignments={0: [0, 1]})
+    assert put(cluster, "events", [b"a"], acks=-1) == ErrorCode.NONE
+    follower = cluster.brokers[1]
+    follower.faults = replace(follower.faults, disk_full=True)
+    for _ in range(20):
+        assert put(cluster, "events", [b"b"], acks=1) == ErrorCode.NONE
+        cluster.host.advance(1_000)
+    gc.collect()
+    feeds = [one for one in gc.get_objects() if isinstance(one, Feed) and one.node_id == 1]
+    assert len(feeds) <= 2, "one in use, and one whose timer runs"
+    follower.faults = replace(follower.faults, disk_full=False)
+    cluster.host.advance(GONE_MS)
+    assert image(cluster, "events").isr == (0, 1)
     cluster.close()

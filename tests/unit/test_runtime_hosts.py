@@ -44,6 +44,7 @@ from fairlead_kafka.core.events import (
 )
 from fairlead_kafka.runtime import Completion, SelectorHost, VirtualHost
 from tests.support.hosts import Puppet, Stage, echo, lost
+from tests.support.waiting import PATIENCE_S
 
 BIG_BYTES = 8 * 1024 * 1024
 
@@ -316,13 +317,13 @@ def test_a_machine_that_raises_is_ended_alone(stage: Stage, caplog: pytest.LogCa
     assert any(record.exc_info and "planted" in str(record.exc_info[1]) for record in caplog.records)
     assert str(failing_handle.error) == "planted"
     with pytest.raises(UsageError, match="crashed: planted"):
-        failing.held.result(5)
+        failing.held.result(PATIENCE_S)
     late = Operation()
     stage.host.submit(failing_handle, late)
     stage.tell(handle, Write(2, [b"alive"]))
     stage.until(lambda: client.bytes_on(2) == b"alive")
     with pytest.raises(UsageError, match="planted"):
-        late.completion.result(5)
+        late.completion.result(PATIENCE_S)
 
 
 @pytest.fixture
@@ -349,7 +350,7 @@ def test_a_machine_that_raises_answers_its_callers_though_nothing_can_be_closed_
     stage.until(failing.held.done)
     assert handle.ended
     with pytest.raises(UsageError, match="crashed: "):
-        failing.held.result(5)
+        failing.held.result(PATIENCE_S)
 
 
 @pytest.mark.usefixtures("failing_links")
@@ -360,7 +361,7 @@ def test_closing_a_host_answers_all_callers_though_nothing_can_be_closed_or_logg
     stage.host.close()
     for machine in machines:
         with pytest.raises(UsageError, match="closed"):
-            machine.held.result(5)
+            machine.held.result(PATIENCE_S)
 
 
 def test_a_machine_that_raises_again_when_it_is_told_leaves_the_others_alone(stage: Stage) -> None:
@@ -373,7 +374,7 @@ def test_a_machine_that_raises_again_when_it_is_told_leaves_the_others_alone(sta
         stage.host.add(machine)
     stage.host.close()
     with pytest.raises(UsageError, match="closed"):
-        machines[1].held.result(5)
+        machines[1].held.result(PATIENCE_S)
 
 
 def test_a_removed_machine_is_left_by_its_connections(stage: Stage) -> None:
@@ -383,7 +384,7 @@ def test_a_removed_machine_is_left_by_its_connections(stage: Stage) -> None:
     late = Operation()
     stage.host.submit(server_handle, late)
     with pytest.raises(UsageError, match="closed"):
-        late.completion.result(5)
+        late.completion.result(PATIENCE_S)
 
 
 def test_a_callback_that_raises_is_logged_and_forgotten(
@@ -408,7 +409,7 @@ def test_closing_a_host_fails_what_is_held_and_closes_connections(stage: Stage) 
     stage.host.close()
     stage.host.close()
     with pytest.raises(UsageError, match="closed"):
-        failing.held.result(5)
+        failing.held.result(PATIENCE_S)
     with pytest.raises(UsageError, match="closed"):
         stage.host.add(Puppet())
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -425,3 +426,19 @@ def test_deadlines_that_moved_and_those_of_ended_machines_do_not_pile_up(stage: 
         if number % 10:
             stage.host.remove(handle)
     assert len(stage.host._due) <= 2 * host_module.SWEEP_MIN  # type: ignore[union-attr]
+
+
+def test_a_deadline_in_years_is_slept_for_in_pieces(stage: Stage) -> None:
+    """`epoll` takes no more than 24 days."""
+    _far, handle = stage.puppet()
+    for _ in range(2):
+        stepped = threading.Event()
+
+        def move(machine: Puppet, now_ns: int, stepped: threading.Event = stepped) -> None:
+            machine.deadline = now_ns + 10**18
+            stepped.set()
+
+        stage.host.submit(handle, move)
+        assert stepped.wait(PATIENCE_S)
+        time.sleep(0.1)  # it goes to sleep
+    assert not handle.ended

@@ -150,7 +150,7 @@ class AdminMachine:
 
     def _perform(self, operation: Perform[T], now_ns: int) -> None:
         def done(value: T | None, error: Exception | None) -> None:
-            self._wanted.subtract(operation.topics)
+            self._wanted -= Counter(operation.topics)
             for topic in operation.topics:
                 if self._wanted[topic] <= 0:
                     self.network.metadata.forget(topic)

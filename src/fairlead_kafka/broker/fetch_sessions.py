@@ -7,8 +7,9 @@ answers do the same.
 
 A session keeps the last answer about each partition, and the set of partitions that may have
 changed: those that were never read to their end, had an error, or advanced since (the session waits
-in the purgatory for all of its partitions). A fetch looks at these alone, so an idle partition
-costs nothing, however many a consumer reads.
+in the purgatory for all others). A fetch looks at these alone, so an idle partition costs nothing,
+however many a consumer reads; and one that advances costs a session whose consumer is gone nothing
+after the first time.
 
 Sessions belong to no connection, as in Kafka's `FetchManager`. There are
 `max.incremental.fetch.session.cache.slots` of them. If all are in use, the one unused for longest
@@ -28,6 +29,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.purgatory import Purgatory
 from fairlead_kafka.core.machine import Rng
@@ -53,6 +55,9 @@ class FetchSessionHost(Protocol):
 
 class WaitingFetch(Protocol):
     """A fetch request that waits for its session's partitions."""
+
+    owner: Owner | None
+    """The request, in whose name it is called."""
 
     def advanced(self, partition: Partition, want: Wanted) -> None:
         """Called when more may be read for `want`."""
@@ -140,12 +145,19 @@ class FetchSession:
             self._watching[partition] = want
             self._broker.purgatory.watch(partition, self)
 
+    @property
+    def owner(self) -> Owner | None:
+        """The request that waits; None: none does."""
+        return None if self.waiting is None else self.waiting.owner
+
     def advanced(self, partition: Partition) -> None:
         """Called when more can be read from `partition`, or its log starts later."""
         want = self._watching.get(partition)
         if want is not None:
             self.ready[want] = None
-            if self.waiting is not None:
+            if self.waiting is None:
+                self._unwatch(want)  # the next fetch looks at it in any case
+            else:
                 self.waiting.advanced(partition, want)
 
     def lost(self, partition: Partition) -> None:
@@ -153,6 +165,7 @@ class FetchSession:
         want = self._watching.get(partition)
         if want is not None:
             self.ready[want] = None
+            self._unwatch(want)
             if self.waiting is not None:
                 self.waiting.complete()
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, ClusterView, DecisionDone
 from fairlead_kafka.broker.controller.view import Attached
 from fairlead_kafka.broker.faults import Faults
@@ -17,11 +18,16 @@ from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.links import Links
 from fairlead_kafka.broker.listeners import Listener
 from fairlead_kafka.broker.log import Logs, RecoveryResult
+from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
 
 _logger = GuardedLogger("fairlead_kafka.broker")
+
+REGISTER_AGAIN_MS = 1_000
+"""How long a running broker that the controller did not let in again waits before it asks once
+more."""
 
 
 class BrokerState(Enum):
@@ -138,6 +144,8 @@ class Life:
         self._broker = broker
         self._starting: StartBroker | None = None
         self._stopping: StopBroker | None = None
+        self._again: Timer | None = None
+        """When the broker tries once more to register while it runs."""
         self._to_open: set[int] = set()
         """Listeners whose port is not open yet."""
 
@@ -197,7 +205,7 @@ class Life:
         already, the link to the controller was lost and is back: the broker registers as after a
         restart."""
         if self.state is BrokerState.RUNNING:
-            self._register(self._registered_again)
+            self._register_again()
         if self.state is not BrokerState.ATTACHING:
             return
         if error is not None:
@@ -278,11 +286,20 @@ class Life:
             Resolve(operation.completion, {each.name: each.port for each in self._broker.listeners})
         )
 
+    def _register_again(self) -> None:
+        """Register while running: the link to the controller was lost and is back, or it could not
+        take the last try, with its disk full perhaps."""
+        if self.state is BrokerState.RUNNING:
+            self._register(self._registered_again)
+
     def _registered_again(self, _epoch: int | None, error: BrokerError | None) -> None:
-        if error is not None:
-            _logger.warning(
-                "broker %d could not join again, and waits for the next time: %s", self._broker.node_id, error
-            )
+        if error is None or self.state is not BrokerState.RUNNING:
+            return
+        broker = self._broker
+        _logger.warning("broker %d could not join again, and tries once more soon: %s", broker.node_id, error)
+        if self._again is None or not self._again.pending:
+            again_ns = broker.now_ns + ms_to_ns(REGISTER_AGAIN_MS)
+            self._again = broker.call_at(again_ns, self._register_again, self)
 
     def _failed(self, error: Exception) -> None:
         self._enter(BrokerState.STOPPED)

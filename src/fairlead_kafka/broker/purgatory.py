@@ -20,6 +20,11 @@ Done = Callable[[], None]
 class Waiter(Protocol):
     """A waiter for partitions: a fetch request, or its session."""
 
+    @property
+    def owner(self) -> Owner | None:
+        """The request that it waits for now, in whose name its methods are called; None: it is kept
+        for requests to come."""
+
     def advanced(self, partition: Partition) -> None:
         """Called when more can be read from `partition`."""
 
@@ -32,12 +37,11 @@ class Purgatory:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._waiters: dict[Partition, dict[Waiter, Owner | None]] = {}
-        """Partition → waiters, each with its owner: the request that it waits for."""
+        self._waiters: dict[Partition, dict[Waiter, None]] = {}
 
     def watch(self, partition: Partition, waiter: Waiter) -> None:
         """Have the methods of `waiter` called for `partition`."""
-        self._waiters.setdefault(partition, {})[waiter] = self._guard.owner
+        self._waiters.setdefault(partition, {})[waiter] = None
 
     def forget(self, partition: Partition, waiter: Waiter) -> None:
         """Do not call the methods of `waiter` for `partition` any more."""
@@ -51,14 +55,14 @@ class Purgatory:
         """Called when the high watermark of `partition` rose."""
         waiters = self._waiters.get(partition)
         if waiters is not None:
-            for waiter, owner in list(waiters.items()):
-                self._guard.call(owner, waiter.advanced, partition)
+            for waiter in list(waiters):
+                self._guard.call(waiter.owner, waiter.advanced, partition)
 
     def wake(self, partition: Partition) -> None:
         """Call `lost` of the waiters for `partition`, which was deleted, or is no longer led
         here."""
-        for waiter, owner in list(self._waiters.get(partition, {}).items()):
-            self._guard.call(owner, waiter.lost, partition)
+        for waiter in list(self._waiters.get(partition, ())):
+            self._guard.call(waiter.owner, waiter.lost, partition)
 
     def check(self) -> None:
         """Raise CheckFailed if a partition is kept that no request waits for."""
@@ -86,8 +90,8 @@ class Deadlines:
         self._bind = bind
         self._due: dict[int, tuple[int, Callable[[], None]]] = {}
         self._count = 0
-        self._looking_ns: int | None = None
-        """When the next look is due; None: nobody waits."""
+        self._looking: Timer | None = None
+        """The one timer that is set: the next look; None: nobody waits."""
 
     def add(self, deadline_ns: int, function: Callable[[], None]) -> int:
         """Have `function` called at the deadline or soon after, unless `cancel` is called with the
@@ -104,20 +108,21 @@ class Deadlines:
     def check(self) -> None:
         """Raise CheckFailed unless the timer is set for the earliest deadline or before."""
         first = min((deadline_ns for deadline_ns, _ in self._due.values()), default=None)
+        look_ns = None if self._looking is None else self._looking.deadline_ns
         holds(
-            f"a deadline at {first}, the next look at {self._looking_ns}",
-            first is None or first >= (self._looking_ns or first + 1),
+            f"a deadline at {first}, the next look at {look_ns}",
+            first is None or (look_ns is not None and look_ns <= first),
         )
 
     def _look_at(self, deadline_ns: int) -> None:
-        if self._looking_ns is None or deadline_ns < self._looking_ns:
-            self._looking_ns = deadline_ns
-            self._call_at(deadline_ns, lambda: self._look(deadline_ns))
+        if self._looking is not None:
+            if self._looking.deadline_ns <= deadline_ns:
+                return
+            self._looking.cancel()
+        self._looking = self._call_at(deadline_ns, lambda: self._look(deadline_ns))
 
     def _look(self, now_ns: int) -> None:
-        if self._looking_ns != now_ns:
-            return  # an earlier look took its place
-        self._looking_ns = None
+        self._looking = None
         over = [number for number, (deadline_ns, _function) in self._due.items() if deadline_ns <= now_ns]
         for number in over:
             found = self._due.pop(number, None)

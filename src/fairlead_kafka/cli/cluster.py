@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
-from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.cli.signals import handling
 from fairlead_kafka.cli.terminal import output, settings
 
 if TYPE_CHECKING:
-    from fairlead_kafka.testing import Cluster
+    from fairlead_kafka.testing import BrokerHandle, Cluster
 
 
 class LogIn(StrEnum):
@@ -183,6 +183,15 @@ def _users(given: list[str] | None) -> dict[str, str]:
     return {name: password for name, _colon, password in pairs}
 
 
+def _start_again(broker: BrokerHandle) -> None:
+    try:
+        broker.start()
+    except (FairleadError, OSError) as error:  # the others run, whatever keeps this one from it
+        output.print(f"broker {broker.node_id} did not start: {error}", markup=False, soft_wrap=True)
+    else:
+        output.print(f"broker {broker.node_id} is up again, process {broker.pid}", markup=False)
+
+
 def _serve(cluster: Cluster, stop: threading.Event, again: threading.Event) -> None:
     """Wait for `stop`. Meanwhile report brokers' processes that have ended, start them again when
     `again` is set, and give freed memory back."""
@@ -191,12 +200,13 @@ def _serve(cluster: Cluster, stop: threading.Event, again: threading.Event) -> N
     memory, running = LongRunning(), dict.fromkeys(cluster.brokers, True)
     while not stop.wait(LOOK_S):
         memory.look()
+        if not cluster.controller_running:
+            raise FairleadError("the controller has ended (the log above says why): start the cluster again")
         if again.is_set():
             again.clear()
             for broker in cluster.brokers:
                 if not broker.running:
-                    broker.start()
-                    output.print(f"broker {broker.node_id} is up again, process {broker.pid}", markup=False)
+                    _start_again(broker)
         for broker, ran in running.items():
             running[broker] = broker.running
             if ran and not broker.running:

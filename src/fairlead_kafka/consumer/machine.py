@@ -320,12 +320,12 @@ class ConsumerMachine:
                 partition: value for partition, value in results.items() if not isinstance(value, BrokerError)
             }
             self.answer(operation.completion, offsets, wrong)
-            self._looked_up.subtract(topics)
-            self._forget(topics)
+            self._looked_up -= asked
+            self._forget(asked)
 
-        topics = list(dict.fromkeys(partition.topic for partition in operation.targets))
-        self._looked_up.update(topics)
-        for topic in topics:
+        asked = Counter({partition.topic for partition in operation.targets})
+        self._looked_up += asked
+        for topic in asked:
             self.network.metadata.want(topic, self._now_ns)
         self._scripts.start(
             f"looking up offsets of {first_names(operation.targets)}",

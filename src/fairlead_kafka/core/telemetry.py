@@ -20,7 +20,7 @@ from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.connection import NEVER_NS, OnDone, R
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.core.telemetry_report import Point, Report, Sample
+from fairlead_kafka.core.telemetry_report import Labelled, Point, Report, Sample
 from fairlead_kafka.wire import ApiKey, RequestMessage
 from fairlead_kafka.wire.messages import (
     GetTelemetrySubscriptionsRequest,
@@ -150,8 +150,10 @@ class Telemetry:
         self._subscription: Subscription | None = None
         self._node_id: int | None = None
         self._refused_codecs: set[int] = set()
-        self._totals_taken: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, int]] = {}
-        self._totals_sent: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, int]] = {}
+        self._totals_taken: dict[Labelled, tuple[float, int]] = {}
+        """Metrics that were reported last, their sums as a broker took them, and when."""
+        self._totals_sent: dict[Labelled, tuple[float, int]] = {}
+        """Totals that `_totals_taken` becomes once the push that is under way is taken."""
         self._began_ms = 0
         self._askers: list[tuple[int, Callable[[UUID | None, Exception | None], object]]] = []
 
@@ -316,7 +318,7 @@ class Telemetry:
             self._failed("PushTelemetry", None if answer is None else answer.error_code, error)
             return
         self.fire(Trigger.PUSHED)
-        self._totals_taken |= self._totals_sent
+        self._totals_taken = self._totals_sent
         self._wait(self._interval_ms())
 
     def _failed(self, api: str, code: int | None, error: Exception | None) -> None:
@@ -356,7 +358,13 @@ class Telemetry:
         assert subscription is not None
         assert self._report is not None
         report = self._report(self._now_ns)
-        points = [self._point(each) for each in report.samples if subscription.takes(each.name)]
+        self._totals_sent = {}
+        points = []
+        for sample in report.samples:
+            if subscription.takes(sample.name):
+                points.append(self._point(sample))
+            elif sample.labelled in self._totals_taken:  # it may be asked for again
+                self._totals_sent[sample.labelled] = self._totals_taken[sample.labelled]
         accepted = [each for each in subscription.compression_types if each not in self._refused_codecs]
         codec, data = encoded(report.labels, points, self._wall_ms, subscription.delta, accepted)
         if 0 < subscription.max_bytes < len(data):
@@ -377,7 +385,8 @@ class Telemetry:
         assert self._subscription is not None
         if not self._subscription.delta:
             return Point(sample.name, sample.value, sample.attributes, self._began_ms)
-        key = (sample.name, sample.attributes)
-        value, since_ms = self._totals_taken.get(key, (0.0, self._began_ms))
-        self._totals_sent[key] = (sample.value, self._wall_ms)
+        value, since_ms = self._totals_taken.get(sample.labelled, (0.0, self._began_ms))
+        if sample.value < value:  # its topic was forgotten, and counted from 0 again
+            value = 0.0
+        self._totals_sent[sample.labelled] = (sample.value, self._wall_ms)
         return Point(sample.name, sample.value - value, sample.attributes, since_ms)

@@ -12,6 +12,10 @@ NOT_OF_NODES = frozenset({"requests-in-flight"})
 """Metrics that Kafka has of a client, and not of a node."""
 
 
+Labelled = tuple[str, tuple[tuple[str, str], ...]]
+"""Name and attributes of a metric."""
+
+
 class Sample(NamedTuple):
     """The value of one metric. `counts`: a total since the client began, which never falls."""
 
@@ -19,6 +23,11 @@ class Sample(NamedTuple):
     value: float
     counts: bool
     attributes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def labelled(self) -> Labelled:
+        """The name and the attributes."""
+        return self.name, self.attributes
 
 
 class Report(NamedTuple):

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 ADVANCE_S = 60.0
 """How long `advance` waits for the loop's next two turns before it takes it to be ended."""
+SLEEP_MAX_S = 3_600.0
+"""Longest sleep of a loop that has nothing to do: `epoll` takes no more than 2**31 ms."""
 SWEEP_MIN = 64
 """Times entered at least before those that count no more are taken out."""
 
@@ -269,7 +271,8 @@ class SelectorHost:
             return 0
         if not self._due:
             return None
-        return max(0.0, (self._due[0][0] - self._ahead_ns - monotonic_ns()) / NS_PER_S)
+        due_s = (self._due[0][0] - self._ahead_ns - monotonic_ns()) / NS_PER_S
+        return min(max(0.0, due_s), SLEEP_MAX_S)
 
     def _iterate(self, patience_s: float | None) -> None:
         ready = self._selector.select(patience_s)

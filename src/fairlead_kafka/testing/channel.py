@@ -63,7 +63,11 @@ class Channel:
 
     def ready(self, timeout_s: float | None) -> bool:
         """True if there is a message, or the end, to receive; waits for at most `timeout_s`."""
-        return b"\n" in self._held or bool(select.select([self.socket], [], [], timeout_s)[0])
+        if b"\n" in self._held:
+            return True
+        poll = select.poll()  # `select.select` takes no descriptor above 1,023
+        poll.register(self.socket, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else 1000 * timeout_s))
 
     def ended(self) -> bool:
         """True if the other end is closed. Does not wait."""

@@ -108,6 +108,7 @@ class Cluster:
                 given = self._securing.broker_config(host, port) | given
             settings = BROKER_CONFIGS.parse("broker", given)
             check_listeners(settings, brokers, host, port)
+            _check_heartbeats(settings)
             self._open(brokers, settings, port, host, check_config(given) if processes else None)
         except BaseException:
             self.close()
@@ -355,6 +356,12 @@ class Cluster:
             raise UsageError("this cluster is closed; make a new one")
 
     @property
+    def controller_running(self) -> bool:
+        """True as long as the controller runs; if it has ended (its log says why), make the cluster
+        again."""
+        return not self._closed and not self._server.ended
+
+    @property
     def closed(self) -> bool:
         """True once `close` was called."""
         return self._closed
@@ -424,6 +431,15 @@ def _check_arguments(
         raise ConfigError(f"brokers: must be a number from 1 to 1000, got {brokers!r}")
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_536 - brokers:
         raise ConfigError(f"port: must be 0, or leave room for {brokers} brokers below 65536, got {port!r}")
+
+
+def _check_heartbeats(settings: Settings) -> None:
+    beat_ms, session_ms = settings["broker.heartbeat.interval.ms"], settings["broker.session.timeout.ms"]
+    if beat_ms >= session_ms:
+        raise ConfigError(
+            f"broker.heartbeat.interval.ms: {beat_ms} is not less than broker.session.timeout.ms, "
+            f"{session_ms}: the controller would take each broker for gone between two heartbeats"
+        )
 
 
 def _fixed(listeners: Sequence[Listener]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from fairlead_kafka.base.checked import checked
-from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, UsageError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.listeners import Listener
@@ -259,7 +259,7 @@ class BrokerHandle:
                 self.kill()
             else:
                 self.stop()
-        except FairleadError:
+        except Exception:
             _logger.exception("%r did not stop in good order", self)
 
     def __repr__(self) -> str:

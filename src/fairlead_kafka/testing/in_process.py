@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from fairlead_kafka.base.errors import FairleadError, TimedOut
+from fairlead_kafka.base.errors import ConnectionFailed, FairleadError, TimedOut
 from fairlead_kafka.base.json_types import (
     Json,
     JsonObject,
@@ -68,10 +68,17 @@ class Nursery:
         """Start a broker's process, with this config; returns its process id and the channel to
         it."""
         ours, theirs = socket.socketpair()
-        with theirs, self._lock:
-            self._channel.send(config, theirs)
-            pid = integer_at(self._channel.receive(TIMEOUT_S), "pid")
-        return pid, Channel(ours)
+        channel = Channel(ours)
+        try:
+            with theirs, self._lock:
+                self._channel.send(config, theirs)
+                answer = self._channel.receive(TIMEOUT_S)
+            if "error" in answer:
+                raise ConnectionFailed(f"a broker's process could not be started: {answer['error']}")
+        except BaseException:
+            channel.close()
+            raise
+        return integer_at(answer, "pid"), channel
 
     def close(self) -> None:
         """End the nursery, and every broker that still runs."""

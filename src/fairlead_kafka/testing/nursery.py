@@ -71,7 +71,12 @@ def _chores() -> list[tuple[float, Callable[[], object]]]:
 
 def _fork(channel: Channel, config: JsonObject) -> None:
     attached = channel.take_attached()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:  # all brokers that run are children of this process: it goes on
+        attached.close()
+        channel.send({"error": f"no process can be made: {error.strerror}"})
+        return
     if pid:
         attached.close()
         channel.send({"pid": pid})

@@ -149,6 +149,8 @@ class _Fetch:
             else min(request.message.min_bytes, granted_bytes)
         )
         """Bytes of batches that are enough to be answered at once."""
+        self.owner = broker.guard.owner
+        """The request."""
 
     # --- What would be answered now
 

@@ -200,6 +200,8 @@ class _ShareFetch:
         self._shares: dict[Place, SharePartition] = {}
         self._parked = False
         self._over = False
+        self.owner = broker.guard.owner
+        """The request."""
 
     # --- Acknowledgements, then share partitions
 

@@ -33,7 +33,9 @@ Value = TypeVar("Value")
 
 def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     """Make `image` equal to `now`, and return the changes for listeners. Topics and brokers in both
-    keep their objects, for other parts hold them."""
+    keep their objects, for other parts hold them. Topics that are gone come first: what else has
+    changed may concern all topics that a listener knows, and it looks them up in the image."""
+    gone = list(_gone_topics(image, now))
     configs_changed = _differing(image.broker_configs, now.broker_configs)
     groups_changed = _differing(image.group_configs, now.group_configs)
     brokers_changed = _differing(image.brokers, now.brokers)
@@ -47,6 +49,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     image.broker_configs.update(now.broker_configs)
     image.group_configs = now.group_configs
     return [
+        *gone,
         *_rights(image, now),
         *(BrokerConfigsChanged(name) for name in configs_changed),
         *(ClientMetricsChanged(name) for name in metrics_changed),
@@ -81,11 +84,14 @@ def _differing(before: Mapping[Key, object], after: Mapping[Key, object]) -> lis
     return [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
 
 
-def _topics(image: ClusterImage, now: ClusterImage) -> Iterator[Change]:
+def _gone_topics(image: ClusterImage, now: ClusterImage) -> Iterator[Change]:
     for known in list(image.topics.values()):
         if known.topic_id not in now.topics_by_id:
             del image.topics[known.name], image.topics_by_id[known.topic_id]
             yield TopicDeleted(known)
+
+
+def _topics(image: ClusterImage, now: ClusterImage) -> Iterator[Change]:
     leaders: list[tuple[TopicImage, int]] = []
     others: list[tuple[TopicImage, int]] = []
     for fresh in now.topics.values():

@@ -22,6 +22,10 @@ from enum import IntEnum
 
 from fairlead_kafka.core.effects import Buffer
 
+FRAME_MAX_BYTES = 2**31 - 1
+"""Largest frame between a broker that has joined and the controller: as much as a size can say. An
+image has no bound of its own, and a broker that could not read it could not start."""
+
 
 class Kind(IntEnum):
     """Kind of a frame: the first byte after its size."""

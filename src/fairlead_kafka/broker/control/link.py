@@ -24,11 +24,10 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError, FairleadError, UsageError
 from fairlead_kafka.base.guarded_log import GuardedLogger
-from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.catch_up import catch_up
-from fairlead_kafka.broker.control.frames import Kind, frame
+from fairlead_kafka.broker.control.frames import FRAME_MAX_BYTES, Kind, frame
 from fairlead_kafka.broker.controller import ClusterImage, ClusterView, Decision, DecisionDone
 from fairlead_kafka.broker.controller.fold import apply
 from fairlead_kafka.broker.controller.log import decode_log
@@ -273,7 +272,7 @@ class RemoteController(ClusterView):
 
     def _connect(self) -> None:
         self._connection += 1
-        self._frames = FrameReader(FRAME_SIZE_MAX_BYTES)
+        self._frames = FrameReader(FRAME_MAX_BYTES)
         self._heard_ns = self._broker.now_ns
         if not self._cut:
             self._broker.emit(Connect(self._connection, *self._address, plain=True))

@@ -11,20 +11,20 @@ starts again.
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
 from fairlead_kafka.base.guarded_log import GuardedLogger
-from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
+from fairlead_kafka.base.json_types import Json, json_object
+from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.control import plain
-from fairlead_kafka.broker.control.frames import Kind, frame
+from fairlead_kafka.broker.control.frames import FRAME_MAX_BYTES, Kind, frame
 from fairlead_kafka.broker.controller import BrokerStarted, Controller, Decision
-from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.guard import Guard, SharedDamage, Task
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
@@ -36,6 +36,9 @@ _LISTENER = 1
 _NOBODY = -1
 JOIN_FRAME_MAX_BYTES = 1 << 20
 """Largest frame, in bytes, of a connection that has not joined."""
+TICK_AGAIN_NS = NS_PER_S
+"""How long the controller's timers wait after one has raised."""
+_TIMERS = Task("the controller's timers")
 
 
 R = TypeVar("R")
@@ -67,20 +70,27 @@ class _Member:
     outgoing: list[Buffer] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asking:
     """The owner of a decision: if that raises, the broker or launcher that asked for it is told."""
 
     decision: Decision[object]
     done: Callable[[object, BrokerError | None], None]
+    answered: bool = False
 
     def __str__(self) -> str:
         return f"the decision {type(self.decision).__name__}"
 
+    def answer(self, result: object, error: BrokerError | None) -> None:
+        """Answer with its result or error."""
+        self.done(result, error)
+        self.answered = True
+
     def failed(self, error: Exception) -> None:
-        """Answer that the controller failed in it."""
-        context = f"the controller failed in {self}: {type(error).__name__}, see its log"
-        self.done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
+        """Answer that the controller failed in it, unless it was answered."""
+        if not self.answered:
+            context = f"the controller failed in {self}: {type(error).__name__}, see its log"
+            self.done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
 
 
 class ControllerServer:
@@ -94,11 +104,13 @@ class ControllerServer:
         self._inbox: deque[Event] = deque()
         self._outbox: list[Effect] = []
         self._members: dict[int, _Member] = {}
+        self._gone_ids: dict[int, None] = {}
+        """Brokers whose connection has ended, until they are fenced."""
         self._opening: OpenController | None = None
-        self._now_ns = 0
+        self._now_ns = self._tick_again_ns = 0
         self.guard = Guard("the controller")
-        """A decision that raises is its asker's error; its `errors` are counted. What raises in the
-        controller's state ends the controller."""
+        """A decision that raises is its asker's error, and a timer runs again later; `errors` are
+        counted. What raises in the controller's state ends the controller."""
         self._unfollow = controller.follow(self._decided)
         self.wake: Callable[[], None] = lambda: None
         """Set by the launcher: has the host step this machine soon."""
@@ -112,7 +124,9 @@ class ControllerServer:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Serve the events that arrived, and drop members that have been silent for too long."""
         self._now_ns = self.guard.now_ns = now_ns
-        self._controller.tick(now_ns)
+        if now_ns >= self._tick_again_ns:
+            self._tick_again_ns = now_ns + TICK_AGAIN_NS
+            self.guard.call(_TIMERS, self._tick)
         for _ in range(len(self._inbox)):
             self._take(self._inbox[0])
             self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
@@ -131,7 +145,11 @@ class ControllerServer:
         controller has something to do; None: neither."""
         deadlines = [member.heard_ns + self._patience_ns() for member in self._members.values()]
         due_ns = self._controller.deadline_ns()
-        return min(deadlines if due_ns is None else [*deadlines, due_ns], default=None)
+        if due_ns is not None:
+            deadlines.append(max(due_ns, self._tick_again_ns))
+        if self._gone_ids:
+            deadlines.append(self._tick_again_ns)
+        return min(deadlines, default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """Fail every operation that waits with `error`: the host will not step the controller any
@@ -139,6 +157,12 @@ class ControllerServer:
         self._unfollow()
         waiting = [self._opening, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
         return [Resolve(operation.completion, None, error) for operation in waiting if operation is not None]
+
+    def _tick(self) -> None:
+        """Do what is due at the controller, and note which brokers have gone."""
+        self._fence_gone()
+        self._controller.tick(self._now_ns)
+        self._tick_again_ns = 0  # nothing was raised
 
     def _patience_ns(self) -> int:
         return ms_to_ns(self._controller.configs.broker_settings()["broker.session.timeout.ms"])
@@ -179,7 +203,8 @@ class ControllerServer:
         self._make(operation.decision, done)
 
     def _make(self, decision: Decision[object], done: Callable[[object, BrokerError | None], None]) -> None:
-        self.guard.call(_Asking(decision, done), self._controller.decide, decision, done)
+        asking = _Asking(decision, done)
+        self.guard.call(asking, self._controller.decide, decision, asking.answer)
 
     # --- Members
 
@@ -190,12 +215,14 @@ class ControllerServer:
                 self._serve(member, Kind(each[0]) if each else None, bytes(each[1:]))
                 if member.connection not in self._members:
                     return
-        except (DecodeError, ValueError, KeyError, TypeError) as error:
+        except SharedDamage:
+            raise
+        except Exception as error:  # of any kind: who has not joined yet may be anybody
             self._end(member, f"what it sent makes no sense: {error!r}")
 
     def _serve(self, member: _Member, kind: Kind | None, content: bytes) -> None:
         if member.node_id == _NOBODY:
-            self._join(member, json.loads(content) if kind is Kind.JOIN else {})
+            self._join(member, json_object(content) if kind is Kind.JOIN else {})
         elif kind is Kind.DECIDE:
             asked = plain.load(content, self._controller)
             match asked:
@@ -206,7 +233,7 @@ class ControllerServer:
         elif kind is Kind.BEAT:
             member.outgoing += frame(Kind.BEAT)
 
-    def _join(self, member: _Member, wanted: dict[str, str | int]) -> None:
+    def _join(self, member: _Member, wanted: Mapping[str, Json]) -> None:
         if wanted.get("token") != self._token:
             _logger.warning("the controller refuses a connection that does not know its token")
             self._outbox.append(
@@ -218,17 +245,20 @@ class ControllerServer:
             self._outbox.append(Close(member.connection, drain=True))
             del self._members[member.connection]
             return
-        node_id = int(wanted["node_id"])
+        node_id = wanted.get("node_id")
+        if not isinstance(node_id, int):
+            raise DecodeError(f"no node id: {node_id!r}", 0)
         for other in list(self._members.values()):
             if other.node_id == node_id:
                 self._end(other, "it joined again")
         member.node_id = node_id
-        member.frames = FrameReader()
+        member.frames = FrameReader(FRAME_MAX_BYTES)
         member.outgoing += frame(Kind.IMAGE, self._controller.snapshot())
 
     def _decide(self, member: _Member, number: int, decision: Decision[object]) -> None:
         if isinstance(decision, BrokerStarted):
             member.started = True
+            self._gone_ids.pop(member.node_id, None)
 
         def done(result: object, error: BrokerError | None) -> None:
             if member.connection in self._members:
@@ -254,4 +284,10 @@ class ControllerServer:
     def _gone(self, member: _Member) -> None:
         self._members.pop(member.connection, None)
         if member.started:
-            self._controller.detach(member.node_id)
+            self._gone_ids[member.node_id] = None
+            self.guard.call(_TIMERS, self._fence_gone)
+
+    def _fence_gone(self) -> None:
+        for node_id in list(self._gone_ids):
+            self._controller.detach(node_id)
+            del self._gone_ids[node_id]

@@ -214,7 +214,9 @@ class Configs:
         return described if own else described._replace(value=config_text(inherited[key.name]))
 
     def _dynamic(self, name: str) -> dict[str, str]:
-        return self._image.broker_configs.get(name, {})
+        # One listener's own, which an old log may have, counts for nothing: no broker could start.
+        own = self._image.broker_configs.get(name, {})
+        return {key: value for key, value in own.items() if key_of_listener(key) is None}
 
     def _all_broker_synonyms(self, key_name: str, name: str, given: Mapping[str, str]) -> list[ConfigSynonym]:
         """The synonyms of a key, and, behind them, those of the coarser keys (hours for ms) that
@@ -381,11 +383,16 @@ def _wrong(scope: str, name: str, value: str) -> str | None:
         text = str(error).removeprefix(f"{scope} config: ").removeprefix(f"{name}: ")
     else:
         return None
-    key = BROKER_CONFIGS.keys.get(name) or BROKER_CONFIGS.keys.get(key_of_listener(name) or "")
+    key = _key(name)
     if key is None or scope not in key.scopes:
         return f"Unknown {scope} config name: {name}: {text.removeprefix('unknown; ')}"
     shown = HIDDEN if key.type is ConfigType.PASSWORD else value
     return f"Invalid value {shown} for configuration {name}: {text.rpartition(', got ')[0] or text}"
+
+
+def _key(name: str) -> ConfigKey | None:
+    """The key that `name` sets, for all listeners or for one; None: there is none."""
+    return BROKER_CONFIGS.keys.get(name) or BROKER_CONFIGS.keys.get(key_of_listener(name) or "")
 
 
 def contradiction(settings: Settings) -> str | None:
@@ -409,13 +416,20 @@ def _check_known(scope: str, key: str) -> None:
 
 
 def _check_dynamic(scope: str, changed: Iterable[str]) -> None:
-    known = (BROKER_CONFIGS.keys.get(key) for key in sorted(changed))
-    fixed = [key.name for key in known if key is not None and scope in key.scopes and not key.dynamic]
+    known = [(name, _key(name)) for name in sorted(changed)]
+    fixed = [
+        name for name, key in known if key is not None and scope in key.scopes and not _is_dynamic(name, key)
+    ]
     if fixed:
         raise BrokerError(
             ErrorCode.INVALID_REQUEST,
             f"Cannot update these configs dynamically: [{', '.join(fixed)}]",
         )
+
+
+def _is_dynamic(name: str, key: ConfigKey) -> bool:
+    """True if what `name` sets can be changed while a broker runs: none is, for one listener."""
+    return key.dynamic and name == key.name
 
 
 def check_cluster_wide(alterations: Sequence[ConfigAlteration]) -> None:

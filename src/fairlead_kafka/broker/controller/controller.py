@@ -75,6 +75,7 @@ from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
 from fairlead_kafka.broker.controller.view import ClusterView
+from fairlead_kafka.broker.guard import damage_of
 from fairlead_kafka.core.machine import Rng
 
 R = TypeVar("R")
@@ -110,12 +111,19 @@ class Controller(ClusterView):
         self._features = Features(self.journal)
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
-        """Make a decision within this call: done(result, None) or done(None, error)."""
+        """Make a decision within this call: done(result, None) or done(None, error). What raises
+        anything else than a refusal is answered with UNKNOWN_SERVER_ERROR, and raised for the
+        caller's guard to log and count; what damaged the controller's state is raised alone."""
         try:
             result = self.decided(decision)
         except BrokerError as error:
             done(None, error)
             return
+        except Exception as error:
+            if damage_of(error) is None:
+                context = f"the controller failed in {type(decision).__name__}: {error!r}; see its log"
+                done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
+            raise
         done(result, None)
 
     def decided(self, decision: Decision[R]) -> R:

@@ -19,6 +19,9 @@ SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 """The protocol's number of a mechanism → its name."""
 ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
 """Kafka's bounds of a password's iterations: fewer are guessed too fast, more hold clients up."""
+SALT_MAX_BYTES = 4_096
+"""Most bytes of a salt (Kafka's tools make 16): every broker keeps it, and sends it to each client
+that logs in."""
 
 
 class Credentials:
@@ -65,6 +68,10 @@ class Credentials:
             return None if known else BrokerError(ErrorCode.RESOURCE_NOT_FOUND, text)
         if not one.credential.stored_key:
             return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
+        if len(one.credential.salt) > SALT_MAX_BYTES:
+            return BrokerError(
+                ErrorCode.UNACCEPTABLE_CREDENTIAL, f"The salt may have {SALT_MAX_BYTES} bytes at most"
+            )
         return iterations_error(one.credential)
 
 

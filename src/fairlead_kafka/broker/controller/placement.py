@@ -3,7 +3,7 @@ previous one ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
@@ -13,7 +13,8 @@ from fairlead_kafka.broker.controller.image import ClusterImage, PartitionImage,
 from fairlead_kafka.broker.controller.limits import Limits, count_replicas
 
 PARTITIONS_PER_TOPIC_MAX = 100_000
-"""Most partitions of one topic: a slip of the keyboard should not take the process's memory."""
+"""Most partitions of one topic, and of all topics that one request creates: a slip of the keyboard
+should not take the process's memory. (Kafka creates 10,000 by one request.)"""
 
 Replicas = tuple[int, ...]
 Assignments = Mapping[int, Sequence[int]]
@@ -287,6 +288,13 @@ def fitted(
         for node_id in chosen:
             left[node_id] -= 1
     return placed
+
+
+def check_batch_size(counts: Iterable[int]) -> None:
+    """Raise BrokerError(POLICY_VIOLATION) if topics with so many partitions are too many for one
+    decision, during which no broker is heard (Kafka's `validateTotalNumberOfPartitions`)."""
+    if sum(count for count in counts if 0 < count <= PARTITIONS_PER_TOPIC_MAX) > PARTITIONS_PER_TOPIC_MAX:
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def check_partition_count(count: int) -> None:

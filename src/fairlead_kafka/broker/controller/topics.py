@@ -28,7 +28,7 @@ from fairlead_kafka.broker.controller.journal import Journal
 from fairlead_kafka.broker.controller.limits import Limits
 from fairlead_kafka.broker.controller.mutations import Mutations
 from fairlead_kafka.broker.controller.names import check_topic_name, collision_key
-from fairlead_kafka.broker.controller.placement import Placement, Replicas
+from fairlead_kafka.broker.controller.placement import Placement, Replicas, check_batch_size
 
 _INTERNAL_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
 _SHARE_STATE_CONFIGS = _INTERNAL_TOPIC_CONFIGS | {"cleanup.policy": "delete"}
@@ -78,6 +78,11 @@ class Topics:
     def create(self, wanted: Sequence[NewTopic], validate_only: bool) -> list[TopicImage | BrokerError]:
         """Create topics, in one decision; for each its image, or why it cannot be. With
         `validate_only`, what they would be."""
+        default = self._journal.configs.broker_settings().integer("num.partitions")
+        check_batch_size(
+            len(new.assignments) if new.assignments else default if new.partitions == -1 else new.partitions
+            for new in wanted
+        )
         results: list[TopicImage | BrokerError] = []
         planned: dict[str, TopicImage] = {}
         start = self._placement.placed

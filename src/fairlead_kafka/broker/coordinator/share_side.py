@@ -28,6 +28,7 @@ from fairlead_kafka.broker.share_groups import (
     ShareGroup,
     ShareHeartbeat,
     check_share_heartbeat,
+    note_begun,
     share_heartbeat,
     share_leave,
 )
@@ -96,8 +97,9 @@ class ShareSide:
                 self.records.forget_made(request.group_id)
             raise
         if step.begin:
-            begun_ms = dict.fromkeys(step.begin, self._broker.wall_ms)
-            self.records.existing(request.group_id).begun_ms.update(begun_ms)
+            note_begun(
+                self.records.existing(request.group_id), step.begin, self.records.view(request.group_id)
+            )
         self._touch(request.group_id, request.member_id)
 
     def _leave(self, request: ShareHeartbeat, reply: Callable[[int, HeartbeatResult], None]) -> None:

@@ -320,9 +320,8 @@ class Logs:
             if not self._partitions.holds(partition):
                 continue
             self.move_start(partition, partition.expired_start(wall_ms))
-            if len(partition.producers):
-                open_ids = partition.transactions.open if partition.transactions is not None else ()
-                partition.producers.expire(wall_ms - producer_expiration_ms, open_ids)
+            open_ids = partition.transactions.open if partition.transactions is not None else ()
+            partition.producers.expire(wall_ms - producer_expiration_ms, open_ids)
         rest = partitions[RETAINED_PER_STEP:]
         if rest:
             self._host.call_later(0.0, lambda: self._retain(rest, wall_ms, producer_expiration_ms))

@@ -41,7 +41,7 @@ from fairlead_kafka.broker.replication.stream import (
     encode_answer,
     number_of,
 )
-from fairlead_kafka.broker.requester import Reply
+from fairlead_kafka.broker.requester import Reply, Requester
 from fairlead_kafka.broker.timers import TimerHost
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import scan
@@ -106,10 +106,12 @@ class _Sent(NamedTuple):
 
 class Feed:
     """The leader's end of one follower's stream, from its first pull to the end of its
-    connection."""
+    connection, or until the follower begins another on it."""
 
-    def __init__(self, broker: FeedHost, replication: Feeding, node_id: int) -> None:
+    def __init__(self, broker: FeedHost, replication: Feeding, node_id: int, session: Requester) -> None:
         self.node_id = node_id
+        self.session = session
+        """The connection that it came by."""
         self.broker_epoch = -1
         self.met: dict[Key, Follower | None] = {}
         """Every partition that is followed on this stream; None: nothing was ever written to it,
@@ -181,6 +183,10 @@ class Feed:
             if follower is not None:
                 follower.feed = None
         self.met.clear()
+
+    def connection_ended(self) -> None:
+        """Called when the connection has ended."""
+        self._replication.end_feed(self)
 
     def __str__(self) -> str:
         return f"the replication stream to broker {self.node_id}"

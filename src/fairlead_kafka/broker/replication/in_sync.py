@@ -61,6 +61,8 @@ class InSyncReplicas:
         self._broker = broker
         self._replication = replication
         self.changes: list[Change] = []
+        self._flushed: list[Change] = []
+        """The proposals that were sent last."""
         self._again: dict[Led, None] = {}
 
     def consider_joining(self, led: Led, node_id: int) -> None:
@@ -101,11 +103,13 @@ class InSyncReplicas:
         return "proposing who is in sync"
 
     def failed(self, _error: Exception) -> None:
-        """Called when proposing raised: the next regular look makes the proposals again."""
+        """Called when proposing raised: propose again a little later what is not decided."""
+        self._ask_again_later(self._flushed)
 
     def flush(self) -> None:
         """Ask the controller to decide on the proposals of this step."""
         changes, self.changes = self.changes, []
+        self._flushed = changes
         broker = self._broker
         proposed = [_proposed(change) for change in changes]
         own = broker.controller.image.brokers.get(broker.node_id)
@@ -121,10 +125,11 @@ class InSyncReplicas:
         )
 
     def _decided(self, changes: list[Change], codes: list[int]) -> None:
+        for change in changes:
+            if change.led.proposal is change:
+                change.led.proposal = None
         for change, code in zip(changes, codes, strict=True):
             led = change.led
-            if led.proposal is change:
-                led.proposal = None
             if not self._replication.holds(led):
                 continue
             self._replication.advance_mark(led)

@@ -281,20 +281,20 @@ class Replication:
 
     def _open_feed(self, session: Requester, node_id: int) -> Feed:
         self._end_feed(node_id)
-        feed = self._feeds[node_id] = self._by_session[session] = Feed(self._broker, self, node_id)
-        session.on_close(lambda: self._close_feed(session, feed))
+        feed = Feed(self._broker, self, node_id, session)
+        self._feeds[node_id] = self._by_session[session] = feed
+        session.on_close(feed.connection_ended)
         return feed
 
     def _end_feed(self, node_id: int) -> None:
         feed = self._feeds.pop(node_id, None)
         if feed is not None:
+            # A follower begins another by the same connection, as often as its disk fails.
+            feed.session.forget_on_close(feed.connection_ended)
+            if self._by_session.get(feed.session) is feed:
+                del self._by_session[feed.session]
             feed.end()
             self._advance_all()  # nobody waits for it any more
-
-    def _close_feed(self, session: Requester, feed: Feed) -> None:
-        if self._by_session.get(session) is feed:
-            del self._by_session[session]
-        self.end_feed(feed)
 
     def end_feed(self, feed: Feed) -> None:
         """Called when a follower's stream is over; it may begin another."""

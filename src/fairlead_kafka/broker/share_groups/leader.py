@@ -39,6 +39,9 @@ class LeaderHost(SharePartitionHost, Protocol):
 class ShareWaiter(Protocol):
     """A fetch request that waits for records of share partitions."""
 
+    owner: Owner | None
+    """The request, in whose name it is called."""
+
     def available(self) -> None:
         """Called when more records may be acquired, or a share partition is not led here any
         more."""
@@ -53,7 +56,7 @@ class SharePartitions:
         self._host = host
         self._persister = persister
         self._led: dict[ShareKey, SharePartition] = {}
-        self._waiters: dict[ShareKey, dict[ShareWaiter, Owner | None]] = {}
+        self._waiters: dict[ShareKey, dict[ShareWaiter, None]] = {}
         self._settings: dict[str, ShareSettings] = {}
         """Configs of groups that have a share partition here: they are looked up with each
         fetch."""
@@ -106,7 +109,7 @@ class SharePartitions:
 
     def watch(self, key: ShareKey, waiter: ShareWaiter) -> None:
         """Have `available` of `waiter` called when more of a share partition may be acquired."""
-        self._waiters.setdefault(key, {})[waiter] = self._host.guard.owner
+        self._waiters.setdefault(key, {})[waiter] = None
 
     def forget(self, key: ShareKey, waiter: ShareWaiter) -> None:
         """Do not call `waiter` for a share partition any more."""
@@ -117,8 +120,8 @@ class SharePartitions:
                 del self._waiters[key]
 
     def _wake(self, key: ShareKey) -> None:
-        for waiter, owner in list(self._waiters.get(key, {}).items()):
-            self._host.guard.call(owner, waiter.available)
+        for waiter in list(self._waiters.get(key, ())):
+            self._host.guard.call(waiter.owner, waiter.available)
 
     def _gone(self, key: ShareKey, share: SharePartition, _error: int) -> None:
         if self._led.get(key) is share:

@@ -254,6 +254,16 @@ def to_begin(group: ShareGroup, names: Iterable[str], view: ShareView) -> dict[U
     return found
 
 
+def note_begun(group: ShareGroup, topics: Iterable[UUID], view: ShareView) -> None:
+    """Note that the state of these topics' partitions is asked to be begun now, and forget when it
+    was of others too long ago to matter."""
+    group.begun_ms = {
+        topic: since_ms
+        for topic, since_ms in group.begun_ms.items()
+        if _lately(since_ms, view.initialize_retry_ms, view.wall_ms)
+    } | dict.fromkeys(topics, view.wall_ms)
+
+
 def _asked(group: ShareGroup) -> dict[UUID, set[int]]:
     """Partitions about which requests to the share coordinator are under way."""
     found: dict[UUID, set[int]] = {}

@@ -166,7 +166,7 @@ class TransactionCoordinator:
             image = TransactionImage(
                 self._broker.producer_ids.take(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY
             )
-            transaction = shard.transactions[transactional_id] = Transaction(transactional_id, image)
+            transaction = Transaction(transactional_id, image)
         image = transaction.image
         if transaction.pending is not None:
             raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, _being_changed(transaction))

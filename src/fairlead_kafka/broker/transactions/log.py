@@ -61,6 +61,11 @@ class TransactionShard:
     loaded: bool = False
     transactions: dict[str, Transaction] = field(default_factory=dict)
 
+    def drop(self, transaction: Transaction) -> None:
+        """Forget a transaction, unless another has its id by now."""
+        if self.transactions.get(transaction.transactional_id) is transaction:
+            del self.transactions[transaction.transactional_id]
+
     def check(self) -> None:
         """Raise CheckFailed unless each transaction's fields fit its state."""
         same(
@@ -75,6 +80,7 @@ class TransactionShard:
             holds(f"{what} began at {one.image.start_ms}", not is_open or one.image.start_ms >= 0)
             following = one.pending is None or one.pending in TRANSITIONS[one.image.state]
             holds(f"{what} is to be {one.pending}", following)
+            holds(f"{what} is in the log, or on its way", one.position >= 0 or one.pending is not None)
             holds(f"{what}: {len(one.waiting)} wait for it", not one.waiting or one.changing)
 
 
@@ -98,6 +104,7 @@ class TransactionLog:
         committed). `through`: the state that is shown meanwhile."""
         columns = self._columns([(transaction.transactional_id, image)])
         transaction.pending = through or image.state
+        shard.transactions[transaction.transactional_id] = transaction  # it may be new
 
         def written(error: int, base_offset: int) -> None:
             transaction.pending = None
@@ -105,6 +112,9 @@ class TransactionLog:
                 transaction.image, transaction.position = image, base_offset
             done(APPEND_ERRORS.get(error, error))
             transaction.go_on()
+            # A new id whose first record could not be written is as unknown as before.
+            if transaction.position < 0 and transaction.pending is None:
+                shard.drop(transaction)
 
         self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
