@@ -218,3 +218,15 @@ def test_a_session_whose_client_is_gone_keeps_neither_its_connection_nor_deleted
     assert not [each for each in gc.get_objects() if isinstance(each, Partition)]
     assert len(driver.broker.purgatory) == 0
     assert len(driver.broker.fetch_sessions) == 1
+
+
+def test_a_session_that_ends_while_a_fetch_of_it_waits_waits_for_nothing(
+    driver: Driver, client: Client
+) -> None:
+    session_id = begun(client)
+    asked = fetch_fields(ALL, session_id=session_id, session_epoch=1, max_wait_ms=60_000)
+    client.send(ApiKey.FETCH, 12, **asked)
+    assert ask(driver.connect(), ALL, session_id, 0).session_id != session_id
+    assert len(client.arrived) == 2, "the fetch that waited is answered"
+    driver.broker.check()
+    assert all(len(waiters) == 1 for waiters in driver.broker.purgatory.waiters().values())

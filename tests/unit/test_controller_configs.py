@@ -24,6 +24,7 @@ from fairlead_kafka.broker.controller import (
     changeable_configs,
     replacing,
 )
+from fairlead_kafka.broker.controller.log import encode_decision
 from fairlead_kafka.broker.listeners import listeners_of
 from tests.support.controllers import make_controller
 
@@ -262,8 +263,8 @@ def test_what_is_one_listeners_alone_is_not_changed_while_a_broker_runs(name: st
 def test_a_log_with_what_is_one_listeners_alone_can_still_be_opened() -> None:
     controller = make_controller()
     key = "listener.name.nosuch.connections.max.reauth.ms"
-    controller.image.broker_configs["1"] = {key: "5", "message.max.bytes": "2000000"}
-    controller.configs.forget()
+    configs = {key: "5", "message.max.bytes": "2000000"}
+    controller.replay(encode_decision([{"type": "broker_configs", "name": "1", "configs": configs}]))
     settings = controller.broker_settings(1)
     assert key not in list(settings)
     assert settings["message.max.bytes"] == 2_000_000

@@ -13,7 +13,8 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
-from fairlead_kafka.broker import Controller, Faults, SetFaults
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker import Broker, Controller, Faults, SetFaults, StartBroker
 from fairlead_kafka.broker.control import ControllerServer
 from fairlead_kafka.broker.control.frames import Kind, frame
 from fairlead_kafka.broker.controller import (
@@ -21,6 +22,7 @@ from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
     AlterOperation,
     AlterPartitions,
+    BrokerStarted,
     ConfigAlteration,
     DeleteTopics,
 )
@@ -29,7 +31,7 @@ from fairlead_kafka.broker.controller.controller import DECIDERS
 from fairlead_kafka.broker.controller.leadership import Leadership
 from fairlead_kafka.core.effects import Close
 from fairlead_kafka.core.events import Accepted, Received
-from fairlead_kafka.runtime import Completion
+from fairlead_kafka.runtime import Completion, VirtualHost
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.remote_cluster import RemoteCluster
@@ -100,6 +102,41 @@ def test_a_broker_whose_end_cannot_be_noted_is_fenced_a_little_later(cluster: Re
     assert (cluster.serving.ended, cluster.server.guard.errors, alive(cluster)) == (False, 1, [0, 1])
 
 
+def test_a_broker_that_cannot_be_fenced_at_all_keeps_no_other_from_it(cluster: RemoteCluster) -> None:
+    sound, ticks = Brokers.stopped, list[int]()
+
+    def stopped(brokers: Brokers, node_id: int) -> None:
+        if node_id == 0:
+            raise RuntimeError("a bug")
+        sound(brokers, node_id)
+
+    def tick(leadership: Leadership, now_ns: int) -> None:
+        ticks.append(now_ns)
+
+    with patch.object(Brokers, "stopped", stopped), patch.object(Leadership, "tick", tick):
+        cluster.die(0)
+        cluster.die(1)
+        cluster.host.advance(30 * S)
+        assert alive(cluster) == [0, 2]
+        assert 25 <= len(ticks) <= 60, "once a second, and with what else happens"
+
+
+def test_a_broker_whose_link_is_lost_as_it_returns_registers_once_when_it_is_back(
+    cluster: RemoteCluster,
+) -> None:
+    cluster.faults(2, Faults(cut_from_controller=True))
+    cluster.host.advance(10 * S)
+    cluster.faults(2, Faults())
+    cluster.host.run_until(lambda: cluster.views[2]._asked)
+    cluster.faults(2, Faults(cut_from_controller=True))
+    cluster.faults(2, Faults())
+    cluster.host.advance(500)
+    assert alive(cluster) == [0, 1, 2]
+    epoch = cluster.controller.image.brokers[2].epoch
+    cluster.host.advance(20 * S)
+    assert cluster.controller.image.brokers[2].epoch == epoch
+
+
 def test_a_broker_that_returns_is_told_of_deleted_topics_before_all_else(cluster: RemoteCluster) -> None:
     """A change of brokers' configs concerns every topic that a broker knows of."""
     cluster.controller.create_topic("events", assignments={0: [0, 1, 2]})
@@ -148,21 +185,49 @@ def test_a_request_whose_decision_raises_is_answered_and_the_next_is_served(
     monkeypatch.setitem(DECIDERS, AllocateProducerIds, raising_once(DECIDERS[AllocateProducerIds]))
     cluster = VirtualCluster(1)
 
-    def initialized() -> int | None:
+    def initialized() -> int:
         fields = {"transactional_id": None, "transaction_timeout_ms": 60_000}
-        asked = cluster.send(0, ApiKey.INIT_PRODUCER_ID, 4, producer_id=-1, producer_epoch=-1, **fields)
-        cluster.host.advance(1 * S)
-        return None if asked.answer is None else asked.answer.error_code
+        asked = cluster.ask(0, ApiKey.INIT_PRODUCER_ID, 4, producer_id=-1, producer_epoch=-1, **fields)
+        return int(asked.error_code)
 
-    assert initialized() in (None, ErrorCode.UNKNOWN_SERVER_ERROR)
-    cluster.hang_up()
+    assert initialized() == ErrorCode.UNKNOWN_SERVER_ERROR
     assert initialized() == ErrorCode.NONE
-    assert cluster.brokers[0].errors == 1
+    assert cluster.controller.guard.errors == 1
     cluster.close()
 
 
-def test_replicas_in_sync_are_proposed_again_if_the_decision_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(DECIDERS, AlterPartitions, raising_once(DECIDERS[AlterPartitions]))
+def test_a_start_whose_decision_raises_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DECIDERS, BrokerStarted, raising_once(DECIDERS[BrokerStarted]))
+    host = VirtualHost(latency_ms=0)
+    controller = Controller(BROKER_CONFIGS.parse("broker", {}), random.Random(7))
+    for number, said in enumerate(["the controller failed in BrokerStarted", None]):
+        handle = host.add(Broker(0, controller, "/data/0", random.Random(number), port=9092))
+        started = Completion[Any]()
+        host.submit(handle, StartBroker(started))
+        host.run_until(started.done)
+        if said is None:
+            started.result(0)
+        else:
+            with pytest.raises(BrokerError, match=said):
+                started.result(0)
+            host.remove(handle)
+    host.close()
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_replicas_in_sync_are_proposed_again_if_the_decision_raised(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    proposed = list[int]()
+    sound = DECIDERS[AlterPartitions]
+
+    def decide(controller: Controller, decision: AlterPartitions) -> Any:
+        proposed.append(len(decision.changes))
+        if len(proposed) <= times:
+            raise RuntimeError("a bug")
+        return sound(controller, decision)
+
+    monkeypatch.setitem(DECIDERS, AlterPartitions, decide)
     cluster = VirtualCluster(3, {"replica.lag.time.max.ms": 2_000})
     cluster.controller.create_topic("events", assignments={0: [0, 1, 2]})
     cluster.host.advance(500)
@@ -175,5 +240,5 @@ def test_replicas_in_sync_are_proposed_again_if_the_decision_raised(monkeypatch:
     cluster.host.advance(10 * S)
     assert cluster.controller.image.topics["events"].partitions[0].isr == (0, 1)
     assert asked.answer is not None
-    assert cluster.brokers[0].errors == 1
+    assert proposed == [1] * (times + 1)
     cluster.close()

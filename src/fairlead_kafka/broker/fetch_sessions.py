@@ -305,6 +305,8 @@ class FetchSessions:
         """End the session of this id, if there is one."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            session.end()
-            if session.waiting is not None:
-                session.waiting.complete()
+            try:
+                if session.waiting is not None:
+                    session.waiting.complete()  # which may watch partitions
+            finally:
+                session.end()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.ids import Node
@@ -205,6 +206,8 @@ class Life:
         already, the link to the controller was lost and is back: the broker registers as after a
         restart."""
         if self.state is BrokerState.RUNNING:
+            if self._again is not None:
+                self._again.cancel()
             self._register_again()
         if self.state is not BrokerState.ATTACHING:
             return
@@ -295,6 +298,8 @@ class Life:
     def _registered_again(self, _epoch: int | None, error: BrokerError | None) -> None:
         if error is None or self.state is not BrokerState.RUNNING:
             return
+        if error.code == ErrorCode.NOT_CONTROLLER:
+            return  # the link is lost once more: when it is back it is the time
         broker = self._broker
         _logger.warning("broker %d could not join again, and tries once more soon: %s", broker.node_id, error)
         if self._again is None or not self._again.pending:

@@ -323,7 +323,7 @@ class ConsumerMachine:
             self._looked_up -= asked
             self._forget(asked)
 
-        asked = Counter({partition.topic for partition in operation.targets})
+        asked = Counter(dict.fromkeys((partition.topic for partition in operation.targets), 1))
         self._looked_up += asked
         for topic in asked:
             self.network.metadata.want(topic, self._now_ns)

@@ -24,7 +24,7 @@ from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.control import plain
 from fairlead_kafka.broker.control.frames import FRAME_MAX_BYTES, Kind, frame
 from fairlead_kafka.broker.controller import BrokerStarted, Controller, Decision
-from fairlead_kafka.broker.guard import Guard, SharedDamage, Task
+from fairlead_kafka.broker.guard import SharedDamage, Task
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
@@ -108,7 +108,7 @@ class ControllerServer:
         """Brokers whose connection has ended, until they are fenced."""
         self._opening: OpenController | None = None
         self._now_ns = self._tick_again_ns = 0
-        self.guard = Guard("the controller")
+        self.guard = controller.guard
         """A decision that raises is its asker's error, and a timer runs again later; `errors` are
         counted. What raises in the controller's state ends the controller."""
         self._unfollow = controller.follow(self._decided)
@@ -160,9 +160,11 @@ class ControllerServer:
 
     def _tick(self) -> None:
         """Do what is due at the controller, and note which brokers have gone."""
-        self._fence_gone()
+        for node_id in list(self._gone_ids):
+            self.guard.call(_TIMERS, self._fence, node_id)
         self._controller.tick(self._now_ns)
-        self._tick_again_ns = 0  # nothing was raised
+        if not self._gone_ids:
+            self._tick_again_ns = 0  # nothing was raised
 
     def _patience_ns(self) -> int:
         return ms_to_ns(self._controller.configs.broker_settings()["broker.session.timeout.ms"])
@@ -285,9 +287,8 @@ class ControllerServer:
         self._members.pop(member.connection, None)
         if member.started:
             self._gone_ids[member.node_id] = None
-            self.guard.call(_TIMERS, self._fence_gone)
+            self.guard.call(_TIMERS, self._fence, member.node_id)
 
-    def _fence_gone(self) -> None:
-        for node_id in list(self._gone_ids):
-            self._controller.detach(node_id)
-            del self._gone_ids[node_id]
+    def _fence(self, node_id: int) -> None:
+        self._controller.detach(node_id)
+        del self._gone_ids[node_id]

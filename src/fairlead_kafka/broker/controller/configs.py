@@ -214,9 +214,7 @@ class Configs:
         return described if own else described._replace(value=config_text(inherited[key.name]))
 
     def _dynamic(self, name: str) -> dict[str, str]:
-        # One listener's own, which an old log may have, counts for nothing: no broker could start.
-        own = self._image.broker_configs.get(name, {})
-        return {key: value for key, value in own.items() if key_of_listener(key) is None}
+        return self._image.broker_configs.get(name, {})
 
     def _all_broker_synonyms(self, key_name: str, name: str, given: Mapping[str, str]) -> list[ConfigSynonym]:
         """The synonyms of a key, and, behind them, those of the coarser keys (hours for ms) that

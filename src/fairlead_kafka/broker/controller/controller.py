@@ -75,7 +75,7 @@ from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
 from fairlead_kafka.broker.controller.view import ClusterView
-from fairlead_kafka.broker.guard import damage_of
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.core.machine import Rng
 
 R = TypeVar("R")
@@ -97,6 +97,8 @@ class Controller(ClusterView):
         self, settings: Settings, rng: Rng, append: Append | None = None, replace: Append | None = None
     ) -> None:
         super().__init__(settings)
+        self.guard = Guard("the controller")
+        """Logs and counts exceptions that are no refusals."""
         self.journal = Journal(self, rng, append, replace)
         self.limits = Limits(self.image, self.configs)
         self.mutations = Mutations(self.image, self.configs)
@@ -111,19 +113,19 @@ class Controller(ClusterView):
         self._features = Features(self.journal)
 
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
-        """Make a decision within this call: done(result, None) or done(None, error). What raises
-        anything else than a refusal is answered with UNKNOWN_SERVER_ERROR, and raised for the
-        caller's guard to log and count; what damaged the controller's state is raised alone."""
+        """Make a decision within this call: done(result, None) or done(None, error). One that
+        raises anything else than a refusal is logged, counted in `guard.errors` and answered with
+        UNKNOWN_SERVER_ERROR; SharedDamage is raised."""
         try:
             result = self.decided(decision)
         except BrokerError as error:
             done(None, error)
             return
         except Exception as error:
-            if damage_of(error) is None:
-                context = f"the controller failed in {type(decision).__name__}: {error!r}; see its log"
-                done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
-            raise
+            self.guard.blame(None, error)
+            context = f"the controller failed in {type(decision).__name__}: {error!r}; see its log"
+            done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
+            return
         done(result, None)
 
     def decided(self, decision: Decision[R]) -> R:
@@ -162,6 +164,7 @@ class Controller(ClusterView):
 
     def tick(self, now_ns: int) -> None:
         """Do what is due at `now_ns`; see `deadline_ns`."""
+        self.guard.now_ns = now_ns
         self.mutations.tick(now_ns)
         self._brokers.tick(now_ns)
         self._leadership.tick(now_ns)

@@ -37,6 +37,7 @@ from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.config_broker_security import key_of_listener
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.image import (
     AclsChanged,
@@ -281,7 +282,9 @@ def _apply_group_configs(image: ClusterImage, record: MetadataRecord) -> Change 
 
 
 def _apply_broker_configs(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    _merge(image.broker_configs.setdefault(record["name"], {}), record["configs"])
+    # One listener's own, which an old log may have, is left out: with it no broker could start.
+    configs = {key: value for key, value in record["configs"].items() if key_of_listener(key) is None}
+    _merge(image.broker_configs.setdefault(record["name"], {}), configs)
     return BrokerConfigsChanged(record["name"])
 
 

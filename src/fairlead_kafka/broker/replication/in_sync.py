@@ -62,7 +62,7 @@ class InSyncReplicas:
         self._replication = replication
         self.changes: list[Change] = []
         self._flushed: list[Change] = []
-        """The proposals that were sent last."""
+        """The proposals that were sent last, until they are answered."""
         self._again: dict[Led, None] = {}
 
     def consider_joining(self, led: Led, node_id: int) -> None:
@@ -115,6 +115,7 @@ class InSyncReplicas:
         own = broker.controller.image.brokers.get(broker.node_id)
 
         def decided(codes: list[int] | None, error: BrokerError | None) -> None:
+            self._flushed = []
             if error is not None or codes is None:
                 self._ask_again_later(changes)
             else:
