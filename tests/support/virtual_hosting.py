@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from fairlead_kafka.base.errors import TimedOut
@@ -36,7 +37,7 @@ class VirtualHosted:
     def wait(self, completion: Completion, timeout_s: float | None) -> Any:
         """Let virtual time go on until it is done."""
         if not completion.done() and timeout_s != 0:
-            limit_s = LONGEST_S if timeout_s is None else max(timeout_s, 0)
+            limit_s = LONGEST_S if timeout_s in (None, inf) else max(timeout_s, 0)
             try:
                 self.host.run_until(completion.done, limit_s * 1000)
             except TimedOut:

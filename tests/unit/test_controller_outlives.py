@@ -242,3 +242,34 @@ def test_replicas_in_sync_are_proposed_again_if_the_decision_raised(
     assert asked.answer is not None
     assert proposed == [1] * (times + 1)
     cluster.close()
+
+
+def test_a_running_broker_that_is_refused_says_so(
+    cluster: RemoteCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.server._token = "another"
+    cluster.faults(2, Faults(cut_from_controller=True))
+    cluster.host.advance(10 * S)
+    cluster.faults(2, Faults())
+    cluster.host.advance(10 * S)
+    assert (
+        "broker 2 is not let in again, and takes no part: the controller does not let broker" in caplog.text
+    )
+    assert alive(cluster) == [0, 1]
+
+
+def test_a_decision_that_raises_is_logged_once_a_minute_and_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def decide(_controller: Controller, _decision: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setitem(DECIDERS, AllocateProducerIds, decide)
+    cluster = VirtualCluster(1)
+    fields = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+    for _ in range(4):
+        cluster.ask(0, ApiKey.INIT_PRODUCER_ID, 4, producer_id=-1, producer_epoch=-1, **fields)
+        cluster.host.advance(35 * S)
+    assert caplog.text.count("failed in something done for the decision AllocateProducerIds: a bug") == 2
+    assert cluster.brokers[0].errors == 4
+    cluster.close()

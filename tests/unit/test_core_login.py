@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, NoBrokerReached
+from fairlead_kafka.base.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionFailed,
+    NoBrokerReached,
+    TimedOut,
+)
 from fairlead_kafka.core import Network
 from fairlead_kafka.core.connection import State
+from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.wire import ApiKey, Message, Request
 from tests.support.fake_broker import (
     OFFERED,
@@ -276,3 +283,21 @@ def test_a_port_that_speaks_tls_is_recognized() -> None:
     error = refusal_of(Scene(Client(), broker, latency_ms=1))
     assert isinstance(error, AuthenticationFailed)
     assert str(error) == "broker:9092 speaks TLS at this port: set security.protocol to SSL or SASL_SSL"
+
+
+def test_a_log_in_that_this_end_does_not_go_on_with_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a token provider hangs."""
+    hung = list[object]()
+    monkeypatch.setattr(VirtualHost, "_authenticate", lambda _host, _handle, effect: hung.append(effect))
+    broker = secured_broker()
+    scene = secured_scene(broker, request_timeout_ms=5_000)
+    deadline_ns = scene.host.now_ns() + 20 * 10**9
+    scene.do(
+        lambda network: network.request(
+            ApiKey.LIST_OFFSETS, list_offsets_request(), scene.client.on_done, deadline_ns=deadline_ns
+        )
+    )
+    error = scene.until_answers()[-1][1]
+    assert isinstance(error, TimedOut)
+    assert len(hung) >= 3, "it is tried again and again"
+    assert len(broker.closed) >= 2

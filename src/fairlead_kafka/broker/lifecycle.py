@@ -205,7 +205,9 @@ class Life:
         """Called when the image is up to date, so that the log can be read. If the broker runs
         already, the link to the controller was lost and is back: the broker registers as after a
         restart."""
-        if self.state is BrokerState.RUNNING:
+        if self.state is BrokerState.RUNNING and error is not None:
+            _logger.error("broker %d is not let in again, and takes no part: %s", self._broker.node_id, error)
+        elif self.state is BrokerState.RUNNING:
             if self._again is not None:
                 self._again.cancel()
             self._register_again()

@@ -161,7 +161,7 @@ class Broker:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Serve the events that arrived and do the work that is due, then begin the writes that
         follow; returns the effects for the host."""
-        self.now_ns = self.guard.now_ns = now_ns
+        self.now_ns = self.guard.now_ns = self.controller.now_ns = now_ns
         self.wall_ms = wall_ms
         if self._damage is not None:
             raise self._damage
@@ -250,9 +250,9 @@ class Broker:
 
     @property
     def errors(self) -> int:
-        """Number of exceptions of requests, partitions and tasks that this broker survived (the
-        metric `broker.errors`)."""
-        return self.guard.errors
+        """Number of exceptions of requests, partitions and tasks that this broker survived, and of
+        decisions of a controller in its thread (the metric `broker.errors`)."""
+        return self.guard.errors + self.controller.errors
 
     def emit(self, effect: Effect) -> None:
         """Ask the host for `effect` at the end of this step."""

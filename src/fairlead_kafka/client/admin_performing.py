@@ -83,8 +83,8 @@ class Performing:
             return
         self.closed = True
         completion: Completion[None] = Completion()
-        self.host.submit(Shut(completion))
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+            self.host.submit(Shut(completion))
             yield from wait_until(completion, CLOSE_S)
 
     def end(self) -> None:

@@ -145,6 +145,8 @@ class ConsumerGroup:
                 "compile it for a pattern"
             )
         pattern = topics if isinstance(topics, re.Pattern | SubscriptionPattern) else None
+        if isinstance(topics, re.Pattern) and not isinstance(topics.pattern, str):
+            raise UsageError("subscribe: names of topics are text; compile a pattern of text, not of bytes")
         names = [] if isinstance(topics, re.Pattern | SubscriptionPattern) else list(topics)
         if not names and pattern is None:
             raise UsageError("subscribe: no topics; unsubscribe ends a subscription")

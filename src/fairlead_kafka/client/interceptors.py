@@ -63,7 +63,9 @@ class Chain(Generic[I]):
         for interceptor in self._interceptors:
             try:
                 call(interceptor)
-            except Exception:
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # a SystemExit on the client's own thread would end the client
                 LOGGER.error("an interceptor (%r) raised", interceptor, exc_info=True)
 
     def close(self) -> None:

@@ -455,19 +455,20 @@ class ProducerCore(Generic[H]):
         self._hosted.submit(_WAKE)
 
     def _stop(self, reason: str, last_push: bool = False) -> None:
-        """Begin to give up records that are left, for `reason`, and to end the thread; returns at
-        once. `last_push`: metrics are pushed once more, if a cluster asked for them."""
+        """Begin to give up what is left, for `reason`, and to end the thread. `last_push`: metrics
+        are pushed once more, if a cluster asked for them."""
         if self._ended.done():
             return
         self._stopping = True
         completion: Completion[dict[str, int]] = Completion()
         completion.add_done_callback(self._stopped)
-        with suppress(UsageError):  # somebody else did it
+        try:
             self._hosted.submit(Stop(completion, reason, ms_to_ns(LAST_PUSH_MS) if last_push else 0))
+        except UsageError as error:  # somebody else did it, or the machine has crashed
+            completion.set_error(error)
 
     def _stopped(self, completion: Completion[dict[str, int]]) -> None:
-        """Log what was given up, and have another thread end the client. Runs on the machine's
-        thread."""
+        """Log what was given up, on the machine's thread, and have another one end the client."""
         self._intake.close(closed("producer"))
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up

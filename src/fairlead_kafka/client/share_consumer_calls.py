@@ -304,9 +304,9 @@ class ShareConsumerCalls:
         acks = self._flight.to_send()
         self.closed = True
         completion: Completion[list[AckResult]] = Completion()
-        self._hosted.submit(Shut(completion, acks))
         results: list[AckResult] | None = None
         with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+            self._hosted.submit(Shut(completion, acks))
             results = yield from wait_until(completion, CLOSE_S)
         outcomes = deque(results or ())
         with suppress(CallUnderWay):

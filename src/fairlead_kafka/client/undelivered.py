@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isinf
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.delivery import LOGGER
@@ -34,9 +34,9 @@ def log_undelivered(hosted: Host[ProducerMachine], level: int, remaining_s: floa
         )
         LOGGER.log(
             level,
-            "closing waits for records (%s), for at most %d s more: %s",
+            "closing waits for records (%s), for %s: %s",
             counts,
-            ceil(remaining_s),
+            "as long as it takes" if isinf(remaining_s) else f"at most {ceil(remaining_s)} s more",
             undelivered.why,
         )
 

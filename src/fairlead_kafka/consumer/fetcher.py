@@ -121,8 +121,11 @@ class Fetcher:
             partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns
         ]:
             del self._resting[partition]
-        for state in [state for state in self._redirected.values() if not self._stays_at_replica(state)]:
-            self._to_leader(state)
+        for state in list(self._redirected.values()):
+            if not self._stays_at_replica(state):
+                self._to_leader(state)
+            elif not self._reachable(state.read_replica):
+                self._from_replica(state)
         if self._grouped_version != metadata.version:
             self._grouped_version = metadata.version
             self._by_node = {}
@@ -204,7 +207,17 @@ class Fetcher:
             NO_LEADER,
             replica,
         )
-        return known and self.now_ns < state.replica_until_ns and not self._network.blocked(replica)
+        return known and self.now_ns < state.replica_until_ns
+
+    def _reachable(self, node_id: int) -> bool:
+        return node_id in self._network.metadata.nodes and not self._network.blocked(node_id)
+
+    def _from_replica(self, state: PartitionState) -> None:
+        """Read a partition at its leader again after a back-off, since its replica cannot be read:
+        the leader may name the same one once more."""
+        self._to_leader(state)
+        self.back_off(state)
+        self._network.metadata.request_update()
 
     def _to_leader(self, state: PartitionState) -> None:
         """Read a partition at its leader again."""
@@ -312,7 +325,7 @@ class Fetcher:
             if state is None or state.generation != asked.generation:
                 continue
             if state.read_replica == node_id:
-                self._to_leader(state)
+                self._from_replica(state)
             elif lasting is not None:
                 state.fail(lasting)
             else:
@@ -357,7 +370,7 @@ class Fetcher:
     ) -> None:
         if part.error_code:
             if state.read_replica == node_id:
-                self._to_leader(state)
+                self._from_replica(state)
             else:
                 self._read_error(state, part)
             return

@@ -169,7 +169,11 @@ class Placing:
             for partition in generations if error is not None else ():
                 self._placed(partition, generations[partition], error)
 
-        self._scripts.start("looking up positions", self.list_offsets(targets, on_found), NO_END, done)
+        def wanted(partition: TopicPartition) -> bool:
+            return self._waiting(partition, generations.get(partition, -1)) is not None
+
+        script = self.list_offsets(targets, on_found, wanted=wanted)
+        self._scripts.start("looking up positions", script, NO_END, done)
 
     def _waiting(self, partition: TopicPartition, generation: int) -> PartitionState | None:
         """The partition's state, if it still waits for the answer to a look-up of `generation`;

@@ -460,12 +460,12 @@ class Connections:
             connection.in_flight.remove(late)
             connection.in_flight.appendleft(late)
             self.lose(peer, Trigger.EXPIRED, reason, TimedOut(f"{peer}: {reason}"))
-        elif (
-            connection.state is State.READY
-            and not connection.in_flight
-            and self._idle_until_ns(connection) <= self.now_ns
-        ):
-            self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (idle)"))
+        elif not connection.in_flight and self._idle_until_ns(connection) <= self.now_ns:
+            if connection.state is State.READY:
+                self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (idle)"))
+            else:  # it waits for this end: a token provider may hang
+                waited_ms = ns_to_ms(self.now_ns - connection.used_ns)
+                self.lose(peer, Trigger.EXPIRED, f"no next message of the log-in within {waited_ms:.0f} ms")
         elif (
             connection.state is State.READY
             and connection.login is not None
@@ -479,7 +479,11 @@ class Connections:
                 )
 
     def _idle_until_ns(self, connection: Connection) -> int:
-        return connection.used_ns + self._idle_ns
+        """Monotonic time, ns, until which a connection may have nothing in flight: a log-in waits
+        for this end no longer than for the other."""
+        if connection.state is State.READY:
+            return connection.used_ns + self._idle_ns
+        return connection.used_ns + ms_to_ns(self._request_timeout_ms)
 
     def plan(self) -> None:
         """Set `next_ns` to the monotonic time at which `expire` has something to do next."""

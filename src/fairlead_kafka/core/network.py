@@ -237,25 +237,25 @@ class Network:
         fails_fast: bool = False,
     ) -> None:
         """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded,
-        bootstrap servers included.
-
-        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by
-        `deadline_ns`. With `fails_fast` it is called with ConnectionFailed as soon as the given
-        node is in back-off or not known, instead of waiting for it. `version_max`: the highest
-        version that can say what the message has to, None: any. A request that was sent is not
-        sent again by itself: whether it may be is for the caller to know. UsageError if far too
-        many are waiting.
+        bootstrap servers included. `on_done` is called exactly once, as for `send`; with TimedOut
+        if there is no answer by `deadline_ns`. With `fails_fast` it is called with ConnectionFailed
+        as soon as the given node is in back-off or not known, instead of waiting for it.
+        `version_max`: the highest version that can say what the message has to, None: any. A
+        request that was sent is not sent again by itself. UsageError if too many are waiting.
         """
         if self._closed:
             raise UsageError(f"{api_key.name}: this client is closed")
-        if len(self._queue) >= REQUESTS_QUEUED_MAX:
-            raise UsageError(
-                f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already"
-            )
+        if not self.request_room:
+            raise UsageError(f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests wait for a broker already")
         self._queue.append(
             Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version_max, fails_fast)
         )
         self._dirty = True
+
+    @property
+    def request_room(self) -> int:
+        """How many more requests may wait."""
+        return REQUESTS_QUEUED_MAX - len(self._queue)
 
     def stir(self) -> None:
         """Have the next `advance` look at everything that may be due."""

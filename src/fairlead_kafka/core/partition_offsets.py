@@ -91,18 +91,20 @@ def list_offsets(
     on_found: Callable[[TopicPartition, OffsetAndTimestamp | BrokerError | None], None] | None = None,
     *,
     isolation_level: int = READ_UNCOMMITTED,
+    wanted: Callable[[TopicPartition], bool] = lambda _partition: True,
 ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
     """A script: for each partition the offset that goes with its target, a timestamp in ms or one
     of the constants above.
 
     The offset for a timestamp is the first one whose record is as late or later; None if there is
     none. Errors that will not pass stand in the place of an offset. `on_found` is called for each
-    partition as soon as its result is final, however long others take. With READ_COMMITTED, LATEST
-    is the last stable offset: before the first record of a transaction that is still open.
+    partition as soon as its result is final, however long others take; a partition that is not
+    `wanted` any more is looked for no longer, and not in the result. With READ_COMMITTED, LATEST is
+    the last stable offset: before the first record of a transaction that is still open.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
-    while len(found) < len(targets):
-        groups, problems = by_leader(metadata, (partition for partition in targets if partition not in found))
+    while left := [partition for partition in targets if partition not in found and wanted(partition)]:
+        groups, problems = by_leader(metadata, left)
         refused: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
         refused.update(
             (partition, problem) for partition, problem in problems.items() if not problem.retriable
@@ -141,7 +143,7 @@ def list_offsets(
             yield Pause(trouble, refresh=True)
         elif unplaced:
             yield Pause(unplaced[0], until_metadata=True)
-    return {partition: found[partition] for partition in targets}
+    return {partition: found[partition] for partition in targets if partition in found}
 
 
 def _ask_leaders(

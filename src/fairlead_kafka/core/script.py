@@ -228,6 +228,12 @@ class Scripts:
                 self._ask(run, step)
 
     def _ask(self, run: _Run, asks: Sequence[Ask[ApiMessage]]) -> None:
+        room = self._network.request_room
+        if len(asks) > room:  # before any is sent: nothing was asked for a call that fails so
+            run.script.close()
+            text = f"{run.what} takes {len(asks)} requests at once, and {room} more may wait: name fewer"
+            self._finish(run, None, UsageError(text))
+            return
         run.answers = [None] * len(asks)
         run.unanswered = len(asks)
         for index, ask in enumerate(asks):

@@ -232,7 +232,13 @@ class ProducerMachine:
         for operation in [*self._operating, *submitted, *(question for _, question in self._questions)]:
             if isinstance(
                 operation,
-                Flush | PartitionsFor | ReportUndelivered | AwaitConnection | Stop | TransactionOperation,
+                Flush
+                | PartitionsFor
+                | ReportUndelivered
+                | AwaitConnection
+                | GetInstanceId
+                | Stop
+                | TransactionOperation,
             ):
                 self.ledger.resolve(operation.completion, error=error)
         if self._parting is not None:

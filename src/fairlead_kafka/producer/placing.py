@@ -75,9 +75,11 @@ class Placer:
             assigned, placement = self._partitions(topic, submission, explicit, scaled)
         except FairleadError as error:
             return Placed([*refused, Refused(kept, error, -1)], None, [], None)
-        except (
-            Exception
-        ) as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
+        except KeyboardInterrupt:  # in a virtual host
+            raise
+        except BaseException as error:
+            # A custom partitioner may raise anything, and call sys.exit: its records fail, the
+            # producer goes on.
             text = (
                 f"the partitioner failed for {submission.columns.count} records of topic {topic.name!r}: "
                 f"{error!r}"

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
-from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, FairleadError
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, FairleadError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.core.effects import Authenticate
 from fairlead_kafka.core.events import Authenticated, Event
@@ -24,6 +24,7 @@ addresses of other servers, or Python's messages."""
 THREADS_MAX = 32
 """Log-ins on threads at once. Anybody may begin any number of log-ins by tokens while the server of
 the keys hangs: each would hold a thread for its 10 s."""
+_NO_THREAD = ConnectionFailed("no thread could be started for the log-in")
 Deliver = Callable[[Handle, Event], None]
 
 
@@ -50,7 +51,7 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
     answers: list[Authenticated] = []
 
     def done() -> None:
-        answer = answers[0]
+        answer = answers[0] if answers else _refused(effect, _NO_THREAD)
         if answer.message is None or answer.user is not None:
             link.authenticator = None
         deliver(handle, answer)
@@ -93,15 +94,17 @@ def _asker(
 def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenticated:
     try:
         return ask()
-    except (
-        Exception
-    ) as error:  # a library's, or a user's token provider, too: its caller is told, and the host goes on
+    except KeyboardInterrupt:  # in a virtual host
+        raise
+    except BaseException as error:
+        # A library's, or a user's token provider, too, which may call sys.exit: its caller is told,
+        # and the host goes on.
         return _refused(effect, error)
 
 
-def _refused(effect: Authenticate, error: Exception) -> Authenticated:
+def _refused(effect: Authenticate, error: BaseException) -> Authenticated:
     """The answer for a failed log-in. A missing setting is as final as the other end's refusal."""
-    refusal = error
+    refusal: Exception
     if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
         _logger.warning(
             "a log-in by %s could not be looked at: %s: %s",
@@ -112,7 +115,9 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
         refusal = AuthenticationFailed(NOT_LOOKED_AT)
     elif isinstance(error, ConfigError):
         refusal = AuthenticationFailed(str(error))
-    elif not isinstance(error, FairleadError):
+    elif isinstance(error, FairleadError):
+        refusal = error
+    else:
         refusal = AuthenticationFailed(f"the log-in failed: {type(error).__name__}: {error}")
     if refusal is not error:
         refusal.__cause__ = error
@@ -122,7 +127,8 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
     """An `Aside` that runs work on threads, THREADS_MAX at once, so that a log-in that hangs delays
     no other. Work that comes while all are busy waits; a connection has one log-in at most, so no
-    more can wait than there are connections."""
+    more can wait than there are connections. Where no thread can be started, and none runs, `done`
+    is called without the work."""
     waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
     lock = threading.Lock()
     threads = 0
@@ -137,7 +143,7 @@ def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
                 work, done = waiting.popleft()
             try:
                 work()
-            except Exception:
+            except BaseException:
                 _logger.error("what was done for a log-in raised", exc_info=True)
             finally:
                 post(done)
@@ -149,6 +155,16 @@ def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
             if threads >= THREADS_MAX:
                 return
             threads += 1
-        threading.Thread(target=run, name="fairlead-log-in", daemon=True).start()
+        try:
+            threading.Thread(target=run, name="fairlead-log-in", daemon=True).start()
+        except RuntimeError as error:  # the system has no room for one
+            _logger.error("a log-in is given up: %s", error)
+            with lock:
+                threads -= 1
+                given_up = [] if threads else list(waiting)
+                if given_up:
+                    waiting.clear()
+            for _work, done in given_up:
+                post(done)
 
     return aside

@@ -109,7 +109,9 @@ class Completion(Generic[T]):
                 return
             try:
                 function(self)
-            except Exception:
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # a SystemExit would end the loop of everyone else
                 _log.error("a callback of a finished operation raised", exc_info=True)
 
 

@@ -56,9 +56,12 @@ class Resolver:
             waiting = self._waiting.setdefault((host, port), [])
             waiting.append(found)
             if len(waiting) == 1:
-                threading.Thread(
-                    target=self._work, args=(host, port), name="fairlead-resolver", daemon=True
-                ).start()
+                try:
+                    threading.Thread(
+                        target=self._work, args=(host, port), name="fairlead-resolver", daemon=True
+                    ).start()
+                except RuntimeError as error:  # the system has no room for one
+                    self._done(host, port, [], f"name not resolved: {error}")
             return
         found(addresses, "")
 

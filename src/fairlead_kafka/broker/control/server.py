@@ -123,7 +123,7 @@ class ControllerServer:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Serve the events that arrived, and drop members that have been silent for too long."""
-        self._now_ns = self.guard.now_ns = now_ns
+        self._now_ns = self.guard.now_ns = self._controller.now_ns = now_ns
         if now_ns >= self._tick_again_ns:
             self._tick_again_ns = now_ns + TICK_AGAIN_NS
             self.guard.call(_TIMERS, self._tick)

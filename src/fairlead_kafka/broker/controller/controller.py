@@ -75,7 +75,7 @@ from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
 from fairlead_kafka.broker.controller.view import ClusterView
-from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.guard import Guard, Task
 from fairlead_kafka.core.machine import Rng
 
 R = TypeVar("R")
@@ -112,6 +112,11 @@ class Controller(ClusterView):
         self._acls = Acls(self.journal)
         self._features = Features(self.journal)
 
+    @property
+    def errors(self) -> int:
+        """Number of exceptions that the controller survived."""
+        return self.guard.errors
+
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
         """Make a decision within this call: done(result, None) or done(None, error). One that
         raises anything else than a refusal is logged, counted in `guard.errors` and answered with
@@ -122,7 +127,8 @@ class Controller(ClusterView):
             done(None, error)
             return
         except Exception as error:
-            self.guard.blame(None, error)
+            self.guard.now_ns = self.now_ns
+            self.guard.blame(Task(f"the decision {type(decision).__name__}"), error)
             context = f"the controller failed in {type(decision).__name__}: {error!r}; see its log"
             done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, context))
             return
@@ -164,7 +170,6 @@ class Controller(ClusterView):
 
     def tick(self, now_ns: int) -> None:
         """Do what is due at `now_ns`; see `deadline_ns`."""
-        self.guard.now_ns = now_ns
         self.mutations.tick(now_ns)
         self._brokers.tick(now_ns)
         self._leadership.tick(now_ns)

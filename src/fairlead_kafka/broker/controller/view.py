@@ -55,6 +55,8 @@ class ClusterView(ABC):
         self.image = ClusterImage()
         self.configs = Configs(self.image, settings)
         self._listeners: list[Callable[[Change], None]] = []
+        self.now_ns = 0
+        """Monotonic time, ns, of the step of the machine that uses it."""
 
     @abstractmethod
     def decide(self, decision: Decision[R], done: DecisionDone[R]) -> None:
@@ -84,6 +86,11 @@ class ClusterView(ABC):
     def detach(self, node_id: int) -> None:
         """Note that a broker has ended, perhaps without saying so; its later decisions are
         ignored."""
+
+    @property
+    def errors(self) -> int:
+        """Number of exceptions that the controller survived in this thread; a copy has none."""
+        return 0
 
     def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
         """Do the work that is due at `now_ns` (monotonic); only the controller itself has any."""
