@@ -124,7 +124,7 @@ class Broker:
         self.purgatory: Purgatory = Purgatory(self.guard)
         self.fetch_sessions: FetchSessions = FetchSessions(self)
         self.telemetry: ClientTelemetry = ClientTelemetry()
-        self.deadlines: Deadlines = Deadlines(self.call_at, self.guard.bind)
+        self.deadlines: Deadlines = Deadlines(self.call_at, self.guard.bind, lambda: self.now_ns)
         self.partitions: HostedPartitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)
         self.logs: Logs = Logs(

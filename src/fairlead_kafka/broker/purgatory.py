@@ -85,9 +85,11 @@ class Deadlines:
         self,
         call_at: Callable[[int, Callable[[], None]], Timer],
         bind: Callable[[Done], Done] = lambda done: done,
+        now_ns: Callable[[], int] = lambda: 0,
     ) -> None:
         self._call_at = call_at
         self._bind = bind
+        self._now_ns = now_ns
         self._due: dict[int, tuple[int, Callable[[], None]]] = {}
         self._count = 0
         self._looking: Timer | None = None
@@ -121,8 +123,9 @@ class Deadlines:
             self._looking.cancel()
         self._looking = self._call_at(deadline_ns, lambda: self._look(deadline_ns))
 
-    def _look(self, now_ns: int) -> None:
+    def _look(self, deadline_ns: int) -> None:
         self._looking = None
+        now_ns = max(deadline_ns, self._now_ns())
         over = [number for number, (deadline_ns, _function) in self._due.items() if deadline_ns <= now_ns]
         for number in over:
             found = self._due.pop(number, None)

@@ -57,6 +57,10 @@ class TaskHost(TimerHost, Protocol):
         raises. `name` is for the log."""
 
 
+REPEAT_MIN_MS = 1.0
+"""Shortest wait of a task: its config may be 0."""
+
+
 class Repeating:
     """A task that is run again and again, some milliseconds after its last end, also if it
     raised."""
@@ -75,7 +79,8 @@ class Repeating:
         self._timer.cancel()
 
     def _set(self) -> None:
-        self._timer = self._host.call_at(self._host.now_ns + ms_to_ns(self._wait_ms()), self._due, self._task)
+        wait_ms = max(self._wait_ms(), REPEAT_MIN_MS)
+        self._timer = self._host.call_at(self._host.now_ns + ms_to_ns(wait_ms), self._due, self._task)
 
     def _due(self) -> None:
         before = self._timer
@@ -118,12 +123,20 @@ class Timers:
 
     def run_due(self, now_ns: int) -> None:
         """Call the functions that are due at `now_ns`, in order of deadline; a function may set
-        further timers."""
+        further timers, which are not called before the next time, however soon they are due: else
+        one without a delay would never end."""
+        due: list[tuple[int, int, Timer]] = []
         while self._heap and (self._heap[0][0] <= now_ns or not self._heap[0][2].pending):
-            timer = heapq.heappop(self._heap)[2]
-            function, timer.function = timer.function, None
-            if function is not None:
-                function()
+            due.append(heapq.heappop(self._heap))
+        try:
+            for _deadline_ns, _count, timer in due:
+                function, timer.function = timer.function, None
+                if function is not None:
+                    function()
+        finally:
+            for entry in due:
+                if entry[2].pending:  # one before it raised
+                    heapq.heappush(self._heap, entry)
 
     def deadline_ns(self) -> int | None:
         """Monotonic time, ns, at which the next timer is due; None if there is none."""

@@ -39,6 +39,12 @@ def repeated(names: Iterable[K]) -> set[K]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
+def distinct(items: Iterable[R]) -> list[R]:
+    """The parts of a request without those that say the same as one before: it is answered once,
+    for an answer may be ten thousand times as large as the question."""
+    return list({repr(item): item for item in items}.values())
+
+
 def peer_host(peer: str) -> str:
     """A peer's address as Kafka shows it in a group: a slash and the address without its port."""
     return "/" + (peer.rpartition(":")[0] or peer)

@@ -120,7 +120,7 @@ class Descriptions(Generic[G]):
     def answered(self, broker: Services, session: Requester, request: DescribeRequest) -> list[G]:
         """A row for each group. The session needs the right to DESCRIBE on it, and on all topics
         in its row; without, and for a BrokerError, the row is an error."""
-        rows = [self._row(broker, session, group_id) for group_id in request.group_ids]
+        rows = [self._row(broker, session, group_id) for group_id in dict.fromkeys(request.group_ids)]
         if request.include_authorized_operations:
             for row in rows:
                 if not row.error_code:

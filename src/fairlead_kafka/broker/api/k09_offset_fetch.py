@@ -19,6 +19,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.broker.api.common import distinct
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import serves
@@ -53,7 +54,7 @@ def offset_fetch(
     if request.version >= _GROUPS_FROM_VERSION:
         groups = [
             _group(broker, session, one.group_id, one.topics, by_id, stable, _member(request.version, one))
-            for one in message.groups
+            for one in distinct(message.groups)
         ]
         reply(OffsetFetchResponse(throttle_time_ms=0, groups=groups))
         return

@@ -31,7 +31,10 @@ def describe_groups(
     broker: Services, request: Request[DescribeGroupsRequest], session: Requester, reply: Reply
 ) -> None:
     """Serve DescribeGroups: describe each classic group that is named."""
-    groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
+    groups = [
+        _describe(broker, session, group_id, request.version)
+        for group_id in dict.fromkeys(request.message.groups)
+    ]
     if request.message.include_authorized_operations:
         for group in groups:
             if not group.error_code:

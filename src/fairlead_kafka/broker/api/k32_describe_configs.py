@@ -17,7 +17,7 @@ from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigKey, ConfigType
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.common import distinct, reason
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.controller import DescribedConfig
 from fairlead_kafka.broker.controller.names import check_topic_name
@@ -85,10 +85,11 @@ def describe_configs(
 ) -> None:
     """Serve DescribeConfigs: answer with the configs of each resource."""
     message = request.message
+    resources = distinct(message.resources)
     reply(
         DescribeConfigsResponse(
             throttle_time_ms=0,
-            results=[_describe(broker, session, message, resource) for resource in message.resources],
+            results=[_describe(broker, session, message, resource) for resource in resources],
         )
     )
 

@@ -11,7 +11,7 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import cut_short
 from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
-from fairlead_kafka.broker.api.common import name_error, reason
+from fairlead_kafka.broker.api.common import distinct, name_error, reason
 from fairlead_kafka.broker.api.rights import refusal
 from fairlead_kafka.broker.dispatch import serves
 from fairlead_kafka.broker.log import Partition
@@ -30,14 +30,15 @@ def describe_producers(
 ) -> None:
     """Serve DescribeProducers: describe the producers of each partition."""
     topics = []
-    for asked in request.message.topics:
+    for asked in distinct(request.message.topics):
+        numbers = dict.fromkeys(asked.partition_indexes)
         refused = name_error(asked.name)
         if refused is None and not session.may(AclOperation.READ, AclResourceType.TOPIC, asked.name):
             refused = refusal(session, AclOperation.READ, AclResourceType.TOPIC, asked.name)
         if refused is None:
-            rows = [_describe(broker, asked.name, number) for number in asked.partition_indexes]
+            rows = [_describe(broker, asked.name, number) for number in numbers]
         else:
-            rows = [_row(number, refused.code, reason(refused), []) for number in asked.partition_indexes]
+            rows = [_row(number, refused.code, reason(refused), []) for number in numbers]
         topics.append(DescribeProducersResponse.TopicResponse(name=asked.name, partitions=rows))
     reply(DescribeProducersResponse(throttle_time_ms=0, topics=topics))
 

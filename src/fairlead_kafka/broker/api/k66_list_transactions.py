@@ -42,12 +42,14 @@ def list_transactions(
         return
     answer.unknown_state_filters = [name for name in message.state_filters if name not in _STATES]
 
+    producer_ids, states = set(message.producer_id_filters), set(message.state_filters)
+
     def wanted(one: Transaction) -> bool:
         image = one.image
         return (
             one.pending is not TransactionState.DEAD
-            and (not message.producer_id_filters or image.producer_id in message.producer_id_filters)
-            and (not message.state_filters or image.state.value in message.state_filters)
+            and (not producer_ids or image.producer_id in producer_ids)
+            and (not states or image.state.value in states)
             and (message.duration_filter < 0 or broker.wall_ms - image.start_ms > message.duration_filter)
             and (pattern is None or pattern.matches(one.transactional_id))
             and session.may(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, one.transactional_id)

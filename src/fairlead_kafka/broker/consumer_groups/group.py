@@ -170,9 +170,9 @@ class ConsumerGroup:
         resolved = self.patterns.get(about.pattern) if about.pattern else None
         return about.topics if resolved is None else about.topics | resolved.topics
 
-    def subscribes(self, topic: str) -> bool:
-        """Whether a member reads `topic`."""
-        return any(topic in self.topics_of(member.about) for member in self.members.values())
+    def topics(self) -> set[str]:
+        """All topics that members read."""
+        return set().union(*(self.topics_of(member.about) for member in self.members.values()))
 
     def readers_of(self, pattern: str) -> int:
         """Number of members that subscribe by this regular expression."""

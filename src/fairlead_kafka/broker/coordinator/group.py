@@ -321,14 +321,20 @@ class Group:
         """Milliseconds that a rebalance waits for members: the longest time-out of any of them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def subscribes(self, topic: str) -> bool:
-        """True if a member may be reading `topic`: it says so, or it does not say what it reads."""
+    def reading(self) -> Callable[[str], bool]:
+        """A function that says of a topic whether a member may be reading it: it says so, or it
+        does not say what it reads. What members say is looked at once, for all topics."""
         if self.consumer is not None:
-            return self.consumer.subscribes(topic)
+            return self.consumer.topics().__contains__
         if self.protocol_type != CONSUMER_PROTOCOL:
-            return False
-        subscriptions = [member.subscribed_topics() for member in self.members.values()]
-        return any(topics is None or topic in topics for topics in subscriptions)
+            return lambda _topic: False
+        topics: set[str] = set()
+        for member in self.members.values():
+            subscribed = member.subscribed_topics()
+            if subscribed is None:
+                return lambda _topic: True
+            topics.update(subscribed)
+        return topics.__contains__
 
     def check(self) -> None:
         """Raise CheckFailed unless indexes and counters fit the members."""

@@ -180,7 +180,7 @@ class GroupOffsets:
         group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
         found = {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
-        gone = [of for of, one in found.items() if one is not None and self._gone(of.topic, one)]
+        gone = {of for of, one in found.items() if one is not None and self._gone(of.topic, one)}
         if partitions is None:
             return {of: one for of, one in found.items() if of not in gone}
         return found | dict.fromkeys(gone)
@@ -210,8 +210,9 @@ class GroupOffsets:
             raise BrokerError(
                 ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read"
             )
+        reading = group.reading()
         errors = {
-            of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE
+            of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if reading(of.topic) else ErrorCode.NONE
             for of in partitions
         }
 

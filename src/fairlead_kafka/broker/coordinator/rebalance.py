@@ -30,6 +30,8 @@ from fairlead_kafka.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRO
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.machine import Rng
 
+WAIT_ON_MIN_MS = 1_000
+"""Shortest wait for static members to come back: they may have asked for none."""
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """A member that has never been answered is given up after this long (Kafka's
 `NewMemberJoinTimeoutMs`)."""
@@ -299,7 +301,8 @@ class Rebalancer:
         group.delayed = False
         joined = [member for member in group.members.values() if member.join_reply is not None]
         if group.members and not joined:  # only static members, none of them back yet: wait on
-            self._set_rebalance_timer(group, group.rebalance_timeout_ms(), lambda: self._complete_join(group))
+            wait_ms = max(group.rebalance_timeout_ms(), WAIT_ON_MIN_MS)
+            self._set_rebalance_timer(group, wait_ms, lambda: self._complete_join(group))
             return
         group.generation += 1
         if not group.members:

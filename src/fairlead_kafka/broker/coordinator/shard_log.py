@@ -269,20 +269,19 @@ def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition
     commit, or from when the group lost its last member, whichever is later (Kafka counts from the
     latter alone, and so soon forgets what an admin set for a group that was empty for long). While
     the group has members, an offset expires only if none of them may be reading the topic."""
-    partitions = []
-    for of, committed in group.offsets.items():
-        consuming = group.consumer is not None
-        counted = group.members or consuming
-        since_ms = committed.commit_ms if counted else max(committed.commit_ms, group.quiet_since_ms)
-        reading = (consuming and group.subscribes(of.topic)) or (
-            bool(group.members)
-            and (
-                group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic)
-            )
-        )
-        if not reading and not group.unstable(of) and now_ms - since_ms >= retention_ms:
-            partitions.append(of)
-    return partitions
+    consuming = group.consumer is not None
+    since_ms = 0 if group.members or consuming else group.quiet_since_ms
+    past = [
+        of
+        for of, committed in group.offsets.items()
+        if now_ms - max(committed.commit_ms, since_ms) >= retention_ms and not group.unstable(of)
+    ]
+    if not past or not (group.members or consuming):
+        return past
+    if not consuming and (group.protocol_name is None or group.protocol_type != "consumer"):
+        return []
+    reading = group.reading()
+    return [of for of in past if not reading(of.topic)]
 
 
 def group_tombstone(group: Group) -> list[Entry]:

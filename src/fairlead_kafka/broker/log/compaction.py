@@ -89,9 +89,12 @@ def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int
     if partition.passes and partition.passes[-1][0] >= end:
         return partition.passes
     past = horizon(partition, now_ms)
-    # A clock that went back must not make a later pass look older than an earlier one.
-    at_ms = max([now_ms, *(at_ms for _end, at_ms in partition.passes)])
-    kept = [one for one in partition.passes if one[0] >= past]
+    # A clock that went back must not make a later pass look older than an earlier one, nor keep
+    # tombstones for as long as it was ahead.
+    latest_ms = now_ms + partition.limits.delete_retention_ms
+    passes = [(end, min(at_ms, latest_ms)) for end, at_ms in partition.passes]
+    at_ms = max([now_ms, *(at_ms for _end, at_ms in passes)])
+    kept = [one for one in passes if one[0] >= past]
     while (
         len(kept) > 1
         and kept[-1][1] - kept[-2][1] < partition.limits.delete_retention_ms / PASSES_IN_RETENTION

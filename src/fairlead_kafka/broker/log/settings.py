@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_kafka.base.config import Settings
+from fairlead_kafka.broker.timers import REPEAT_MIN_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class LogSettings:
         """The log's settings, from a broker's settings (scope "broker")."""
         return cls(
             settings["log.segment.bytes"],
-            settings["log.flush.offset.checkpoint.interval.ms"],
+            max(settings["log.flush.offset.checkpoint.interval.ms"], REPEAT_MIN_MS),
             settings["log.cleaner.enable"],
             settings["log.cleaner.backoff.ms"],
             settings["log.cleaner.dedupe.buffer.size"],

@@ -421,6 +421,8 @@ class Feed:
                 self._marks[led] = (
                     None  # what was between is gone here, and its log should not begin before that either
                 )
+            if follower.sent < partition.high_watermark:
+                self._marks[led] = None  # its own is no higher than what it had, until it is told again
             start, follower.sent = follower.sent, index.last_offset(first + len(found) - 1) + 1
             chosen.append(_Sent(led, follower, len(found), start, follower.sent, whole))
             locations += found

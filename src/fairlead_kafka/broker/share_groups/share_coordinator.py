@@ -150,14 +150,14 @@ class ShareCoordinator:
             )
         self._check_partition(key)
         if kept is not None and state_epoch == kept.state.state_epoch:
-            self._log.when_committed(shard, self._within(done))
+            self._begin(partial(self._log.when_committed, shard), done)
             return
         now_ms = self._broker.wall_ms
         snapshot = 0 if kept is None else kept.state.snapshot_epoch + 1
         leader_epoch = 0 if kept is None else kept.state.leader_epoch
         count = NO_COUNT if start_offset == NO_OFFSET else 0
         state = ShareState(state_epoch, start_offset, snapshot, leader_epoch, count, now_ms, now_ms)
-        self._log.write(shard, [(key, state)], self._within(done))
+        self._begin(partial(self._log.write, shard, [(key, state)]), done)
 
     def read(self, key: ShareKey, leader_epoch: int, done: Stateful) -> None:
         """Read a state for its new leader, which fences the one before; `leader_epoch` -1: the
@@ -172,12 +172,11 @@ class ShareCoordinator:
         self._check_leader(key, kept.state, leader_epoch)
         self._check_partition(key)
         state = kept.state
-        in_time = self._within(lambda error: done(error, state))
-        if leader_epoch in (-1, state.leader_epoch):
-            self._log.when_committed(shard, in_time)
-        else:
+        begin = partial(self._log.when_committed, shard)
+        if leader_epoch not in (-1, state.leader_epoch):
             update = StateUpdate(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count)
-            self._log.write(shard, [self._record(key, shard, update)], in_time)
+            begin = partial(self._log.write, shard, [self._record(key, shard, update)])
+        self._begin(begin, lambda error: done(error, state))
 
     def write(self, key: ShareKey, state_epoch: int, update: StateUpdate, done: Done) -> None:
         """Write changes of a share partition's state, for its leader. BrokerError INVALID_REQUEST
@@ -200,7 +199,7 @@ class ShareCoordinator:
         clean = update._replace(
             snapshot_epoch=kept.state.snapshot_epoch, batches=combined(update.batches, update.start_offset)
         )
-        self._log.write(shard, [self._record(key, shard, clean)], self._within(done))
+        self._begin(partial(self._log.write, shard, [self._record(key, shard, clean)]), done)
 
     def delete(self, key: ShareKey, state_epoch: int, done: Done) -> None:
         """Delete a state of `state_epoch` or an earlier one. It is no error if there is none, or
@@ -209,9 +208,9 @@ class ShareCoordinator:
         self._check_partition(key)
         kept = shard.states.get(key)
         if kept is not None and self._may_forget(kept.state, state_epoch):
-            self._log.write(shard, [(key, None)], self._within(done))
+            self._begin(partial(self._log.write, shard, [(key, None)]), done)
         else:
-            self._log.when_committed(shard, self._within(done))
+            self._begin(partial(self._log.when_committed, shard), done)
 
     @hook("share state: a deletion is not older than the state")
     def _may_forget(self, state: ShareState, state_epoch: int) -> bool:
@@ -223,7 +222,7 @@ class ShareCoordinator:
         self._check_partition(key)
         kept = shard.states.get(key)
         state = _NO_STATE if kept is None else kept.state
-        self._log.when_committed(shard, self._within(lambda error: done(error, state)))
+        self._begin(partial(self._log.when_committed, shard), lambda error: done(error, state))
 
     def _shard(self, key: ShareKey) -> StateShard:
         if key.partition < 0:
@@ -254,10 +253,10 @@ class ShareCoordinator:
         state = kept.state.updated(update)
         return key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=self._broker.wall_ms)
 
-    def _within(self, done: Done) -> Done:
-        """A function that calls `done` once: with COORDINATOR_NOT_AVAILABLE if
-        `share.coordinator.write.timeout.ms` have passed first. The write may succeed all the
-        same."""
+    def _begin(self, begin: Callable[[Done], None], done: Done) -> None:
+        """Call `begin` with a function that calls `done` once: with COORDINATOR_NOT_AVAILABLE if
+        `share.coordinator.write.timeout.ms` have passed first. The write may succeed all the same.
+        If `begin` raises, `done` is not called."""
         timeout_ms = self._broker.settings["share.coordinator.write.timeout.ms"]
         late_ns = self._broker.now_ns + timeout_ms * 1_000_000
         timer = self._broker.call_at(late_ns, lambda: done(ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -267,7 +266,11 @@ class ShareCoordinator:
                 timer.cancel()
                 done(error)
 
-        return once
+        try:
+            begin(once)
+        except BaseException:
+            timer.cancel()
+            raise
 
     # --- What comes round
 

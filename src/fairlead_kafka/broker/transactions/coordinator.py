@@ -397,10 +397,11 @@ class TransactionCoordinator:
         for shard in self.shards.loaded():
             for transaction in list(shard.transactions.values()):
                 image = transaction.image
-                expired = (
-                    image.state is TransactionState.ONGOING
-                    and image.start_ms + image.timeout_ms < self._broker.wall_ms
-                )
+                age_ms = self._broker.wall_ms - image.start_ms
+                # Far in the future: a clock was wrong as it began, and nobody is to wait for that.
+                ahead_ms = max(image.timeout_ms, self._broker.settings["transaction.max.timeout.ms"])
+                late = age_ms > image.timeout_ms or -age_ms > ahead_ms
+                expired = image.state is TransactionState.ONGOING and late
                 if expired and transaction.pending is None:
                     self._broker.guard.call(
                         self.shards.owner(shard), self._fence, shard, transaction, lambda _error: None
