@@ -85,20 +85,26 @@ def test_a_call_that_takes_more_requests_than_may_wait_is_refused_alone(
         assert list(admin.list_topics()) == ["t"]
 
 
+def redirect(node: Any, replica: int) -> None:
+    """Have a leader name this replica in its first 20 answers."""
+    fetch, left = node._fetch, list(range(20))
+
+    def redirected(request: Request) -> Message:
+        answer = fetch(request)
+        if left:
+            left.pop()
+            for topic in answer.responses:
+                for row in topic.partitions:
+                    row.preferred_read_replica, row.records = replica, None
+        return answer
+
+    node.answers[ApiKey.FETCH] = redirected
+
+
 @pytest.mark.parametrize("code", [78, 56])
 def test_a_replica_that_answers_with_errors_is_left_to_its_leader_without_haste(rig: Rig, code: int) -> None:
     leader, replica = rig.cluster.nodes
-    fetch, other = leader._fetch, replica._fetch
-    answered = 0
-
-    def redirected(request: Request) -> Message:
-        nonlocal answered
-        answered += 1
-        answer = fetch(request)
-        for topic in answer.responses if answered <= 20 else ():
-            for row in topic.partitions:
-                row.preferred_read_replica, row.records = replica.node_id, None
-        return answer
+    other = replica._fetch
 
     def failing(request: Request) -> Message:
         answer = other(request)
@@ -107,7 +113,8 @@ def test_a_replica_that_answers_with_errors_is_left_to_its_leader_without_haste(
                 row.error_code, row.records = code, None
         return answer
 
-    leader.answers[ApiKey.FETCH], replica.answers[ApiKey.FETCH] = redirected, failing
+    redirect(leader, replica.node_id)
+    replica.answers[ApiKey.FETCH] = failing
     with rig.consumer(client_rack="r1", auto_offset_reset="earliest", fetch_max_wait_ms=0) as consumer:
         consumer.assign([T0])
         began_ns = rig.host.now_ns()
@@ -120,24 +127,14 @@ def test_a_replica_that_answers_with_errors_is_left_to_its_leader_without_haste(
 @pytest.mark.parametrize("known", [False, True], ids=["unknown", "unreachable"])
 def test_a_replica_that_cannot_be_read_is_left_to_its_leader_without_haste(rig: Rig, known: bool) -> None:
     node = rig.cluster.nodes[0]
-    fetch, metadata = node._fetch, node._metadata
-    answered = 0
-
-    def redirected(request: Request) -> Message:
-        nonlocal answered
-        answered += 1
-        answer = fetch(request)
-        for topic in answer.responses if answered <= 20 else ():
-            for row in topic.partitions:
-                row.preferred_read_replica, row.records = 7, None
-        return answer
+    metadata = node._metadata
 
     def with_another(request: Request) -> Message:
         answer = metadata(request)
         answer.brokers.append(Message(node_id=7, host="127.0.0.1", port=1, rack=None))
         return answer
 
-    node.answers[ApiKey.FETCH] = redirected
+    redirect(node, 7)
     if known:
         node.answers[ApiKey.METADATA] = with_another
     with rig.consumer(client_rack="r1", auto_offset_reset="earliest", fetch_max_wait_ms=0) as consumer:

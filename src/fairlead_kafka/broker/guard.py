@@ -12,7 +12,7 @@ owner:
     share partition                   its requests fail, and the next one begins it again
     stream of replicas, link          it is opened again
     task                              it runs again at its next time
-    decision of the controller        its asker is told UNKNOWN_SERVER_ERROR (`control.server`)
+    decision of the controller        its asker is told UNKNOWN_SERVER_ERROR (`Controller`)
 
 Every such exception is logged with its traceback, once a minute for each place in the code, and
 counted in `errors`. SHARED names the parts that the whole broker depends on. After an exception
