@@ -200,6 +200,9 @@ def test_what_a_request_names_again_and_again_is_answered_once() -> None:
     group = Message(group_id="g", topics=None)
     assert len(client.ask(ApiKey.OFFSET_FETCH, 8, groups=[group] * 1_000, require_stable=False).groups) == 1
     assert len(client.ask(ApiKey.DESCRIBE_GROUPS, 5, groups=["g"] * 1_000).groups) == 1
+    ids = ["t"] * 1_000
+    states = client.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=ids).transaction_states
+    assert [row.transactional_id for row in states] == ["t"]
     resource = Message(resource_type=4, resource_name="0", configuration_keys=None)
     asked = {"include_synonyms": False, "include_documentation": False}
     assert len(client.ask(ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource] * 1_000, **asked).results) == 1

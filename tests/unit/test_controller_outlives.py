@@ -14,6 +14,7 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker import Broker, Controller, Faults, SetFaults, StartBroker
 from fairlead_kafka.broker.control import ControllerServer
 from fairlead_kafka.broker.control.frames import Kind, frame
@@ -100,6 +101,30 @@ def test_a_broker_whose_end_cannot_be_noted_is_fenced_a_little_later(cluster: Re
         cluster.die(2)
         cluster.host.advance(2 * S)
     assert (cluster.serving.ended, cluster.server.guard.errors, alive(cluster)) == (False, 1, [0, 1])
+
+
+def test_an_election_that_could_not_be_written_is_made_later_without_any_member() -> None:
+    full = False
+
+    def write(_line: bytes) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    host = VirtualHost()
+    controller = Controller(BROKER_CONFIGS.parse("broker", {}), random.Random(1), write, write)
+    server = ControllerServer(controller, "token")
+    handle = host.add(server)
+    server.wake = lambda: host.wake(handle)
+    for node_id in (1, 2):
+        controller.broker_started(Node(node_id, "localhost", 9092))
+    controller.create_topic("events", assignments={0: [1, 2]})
+    host.advance(12 * S)
+    full = True
+    controller.detach(1)
+    full = False
+    host.advance(2 * S)
+    assert controller.image.topics["events"].partitions[0].leader == 2
+    host.close()
 
 
 def test_a_broker_that_cannot_be_fenced_at_all_keeps_no_other_from_it(cluster: RemoteCluster) -> None:

@@ -26,7 +26,8 @@ def describe_transactions(
 ) -> None:
     """Serve DescribeTransactions: describe each transactional id that is named."""
     states = [
-        _row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids
+        _row(broker, session, transactional_id)
+        for transactional_id in dict.fromkeys(request.message.transactional_ids)
     ]
     reply(DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=states))
 

@@ -270,13 +270,14 @@ class ControllerServer:
         self._make(decision, done)
 
     def _decided(self, line: bytes) -> None:
-        """Send the line of a decision to all members that have joined."""
+        """Send the line of a decision to all members that have joined. Without any it is stepped,
+        too: what the controller has to do next may be due at another time now."""
         if self._members:
             sent = frame(Kind.LINE, line)
             for member in self._members.values():
                 if member.node_id != _NOBODY:
                     member.outgoing += sent
-            self.wake()
+        self.wake()
 
     def _end(self, member: _Member, reason: str) -> None:
         _logger.info("the controller ends the connection of broker %d: %s", member.node_id, reason)
