@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka.records import Compression, decode, scan
+from fairlead_kafka.records import Compression, decode, decoder, scan
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 DAY_MS = 86_400_000
@@ -395,3 +395,23 @@ def test_what_is_found_damaged_is_left_alone_and_the_rest_is_cleaned(
     assert caplog.text.count("cannot be cleaned") == 1
     assert sorted(rig.values()) == [1, 2]
     assert len(rig.partition(1).index) == 3
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["several batches", "one batch"])
+def test_records_that_inflate_to_more_than_is_decoded_at_once_are_compacted_too(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tombstone among them was removed, and what it deleted was not."""
+    rig = rig_with(delete_retention_ms=1_000)
+    rig.append(keyed((b"k", b"deleted")))
+    large: list[Keyed] = [(b"a", bytes(70_000)), (b"b", bytes(70_000))]
+    tombstone: list[Keyed] = [(b"k", None), (b"c", b"c")]
+    for pairs in [large + tombstone] if together else [large[:1], large[1:], tombstone]:
+        rig.append(keyed(*pairs, compression=Compression.zstd))
+    with monkeypatch.context() as patched:
+        patched.setattr(decoder, "INFLATED_BATCH_MAX_BYTES", 100_000)
+        for _ in range(4):
+            rig.append(keyed((b"f", b"f")))
+            rig.advance(LOOK_MS + 1)
+    left = rig.values()
+    assert [offset for offset in left if offset <= 4] == [1, 2, 4]

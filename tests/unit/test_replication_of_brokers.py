@@ -3,6 +3,7 @@ parted come together again."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 
 import pytest
@@ -279,6 +280,29 @@ def test_a_batch_sent_again_after_a_failover_is_known_and_answered_with_its_offs
         == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     )
     assert rig.values(EVENTS) == [b"a", b"b"]
+
+
+def test_a_batch_that_a_follower_has_not_synced_does_not_count_for_its_new_leader() -> None:
+    """It said that it had it, lost it in a failed sync, and was in sync with a hole in its log."""
+    rig = ReplicaRig({"flush.messages": "1"})
+    rig.must_put(b"a")
+    rig.host.advance(100)
+    rig.host.disk.hold_syncs(rig.handles[2])
+    rig.sending(b"b")
+    rig.host.advance(50)
+    rig.kill(0)
+    rig.until(lambda: rig.image.leader == 1)
+    rig.host.advance(200)
+    rig.host.disk.release_syncs(rig.handles[2], errno.EIO)
+    rig.host.advance(3_000)
+    rig.must_put(b"c")
+    rig.host.advance(1_000)
+    assert rig.batches(2) == rig.batches(1)
+    rig.kill(1)
+    rig.until(lambda: rig.image.leader == 2)
+    rig.until(lambda: rig.values(EVENTS) == [b"a", b"b", b"c"])
+    rig.check()
+    rig.close()
 
 
 def test_a_replica_far_behind_is_given_everything_in_portions() -> None:

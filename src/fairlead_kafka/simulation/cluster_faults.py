@@ -50,6 +50,8 @@ DISTANT = (*TOGETHER, "cut off", "cut off")
 """Kinds of faults for several brokers whose controller is in another process."""
 AMONG_THEM = ("held syncs", "held syncs", "read again")
 """Kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
+ON_THE_CONTROLLER = ("full metadata",)
+"""Kinds of faults of the controller, which some worlds have besides."""
 SYNC_MS = 3.0
 APPEND_MS = 0.05
 """Milliseconds that an append takes on a healthy disk."""
@@ -81,6 +83,7 @@ class ClusterFaults(Faults):
         """End all faults."""
         super().heal()
         self._disk_heals()
+        self._cluster.make_room()
         self._cluster.heal_all()
         for one in self._cluster.brokers:
             for other in self._cluster.brokers[: one.node_id]:
@@ -218,6 +221,11 @@ class ClusterFaults(Faults):
         faults, folder = self._host.disk.faults, self._broker(fault).folder
         faults.fail(folder, ENOSPC)
         return lambda: faults.heal(folder)
+
+    def _full_metadata(self, fault: Fault) -> End:
+        """Fill the disk of the metadata log: the controller can decide nothing."""
+        self._cluster.metadata.full = True
+        return self._cluster.make_room
 
     def _held_syncs(self, fault: Fault) -> End:
         """Let one broker's syncs wait until the fault ends, and at times fail then: what others

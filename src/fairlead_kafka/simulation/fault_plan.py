@@ -19,10 +19,10 @@ EARLY_MS = 60.0
 KINDS_MAX = 5
 """Kinds of faults in one world: few, so that each comes often enough to overlap with itself."""
 
-AMONG_SHARE, AMONG_MAX, AMONG_SALT = 0.3, 4, 0x5CB5
-"""Share of the seeds with faults of `among_them`, how many they have at most, and what makes their
-generator. The salt leaves out the seeds that tests name: these go on telling what they were chosen
-for."""
+AMONG_SHARE, AMONG_MAX, AMONG_SALTS = 0.3, 4, (0x5CB5, 0xF150)
+"""Share of the seeds with faults of `among_them`, how many they have at most, and what makes the
+generator of each group of kinds. The salts leave out the seeds that tests name: these go on telling
+what they were chosen for."""
 
 MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids", "read again")
 """Kinds that have no end, or end by themselves."""
@@ -203,6 +203,9 @@ class Drawing:
     def _full(self) -> Details:
         return {"broker": self._broker()}
 
+    def _full_metadata(self) -> Details:
+        return {}
+
     def _held_syncs(self) -> Details:
         return {"broker": self._broker(), "lost": self._rng.random() < 0.6}
 
@@ -308,13 +311,15 @@ class Drawing:
         return {"sync_ms": round(rng.choice([1.0, 20.0, 300.0]) * rng.random(), 2), "append_ms": append_ms}
 
 
-def among_them(seed: int, kinds: Sequence[str], place: Place, until_ms: float) -> list[Fault]:
-    """Faults of `kinds`, for a seed in three, that come among the others of its plan; these are the
-    same with and without them."""
-    rng = Random(seed ^ AMONG_SALT)
-    if not kinds or rng.random() >= AMONG_SHARE:
-        return []
-    return Drawing(rng, place, until_ms).plan(kinds, AMONG_MAX)
+def among_them(seed: int, groups: Sequence[Sequence[str]], place: Place, until_ms: float) -> list[Fault]:
+    """Faults of each group of kinds, for a seed in three, that come among the others of its plan;
+    these are the same with and without them."""
+    faults = []
+    for kinds, salt in zip(groups, AMONG_SALTS, strict=False):
+        rng = Random(seed ^ salt)
+        if rng.random() < AMONG_SHARE:
+            faults += Drawing(rng, place, until_ms).plan(kinds, AMONG_MAX)
+    return faults
 
 
 def described(faults: Sequence[Fault]) -> str:

@@ -4,6 +4,7 @@ other, and started again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from errno import ENOSPC
 from random import Random
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
@@ -27,6 +28,28 @@ HERE = -1
 """Stands for the controller in place of a broker's id."""
 
 
+class MetadataLog:
+    """The controller's metadata log, in memory, on a disk that may be full."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.full = False
+
+    def append(self, line: bytes) -> None:
+        """Write the line of one decision; OSError if the disk is full."""
+        self._room()
+        self.data += line
+
+    def replace(self, data: bytes) -> None:
+        """Write a log in the place of this one; OSError if the disk is full."""
+        self._room()
+        self.data = bytearray(data)
+
+    def _room(self) -> None:
+        if self.full:
+            raise OSError(ENOSPC, "No space left on device")
+
+
 class SkewedBroker(Broker):
     """A broker whose time of day may be wrong."""
 
@@ -43,7 +66,8 @@ class RealBroker:
     def __init__(self, cluster: RealCluster, node_id: int, rng: Random) -> None:
         self.node_id = node_id
         self.folder = f"/broker-{node_id}"
-        self.running = False
+        self.running = self.refused = False
+        """`refused`: the controller could not note its last start, and it waits for the next."""
         self.skew_ms = 0
         """How far its time of day is ahead, ms."""
         self._cluster = cluster
@@ -78,7 +102,7 @@ class RealBroker:
             self._outlived = self.outlived
             self._make()
             self._cluster.connected(self)
-        self.running = True
+        self.running, self.refused = True, False
         self._host.submit(self.handle, StartBroker(Completion(self._started)))
 
     def kill(self, *, power: bool = False, pages: bool = False) -> None:
@@ -183,8 +207,12 @@ class RealBroker:
         self.machine.wake = lambda: self._host.wake(handle)
 
     def _started(self, _: object, error: Exception | None) -> None:
-        if error is not None and self.running:
+        if error is None or not self.running:
+            return
+        if not self._cluster.metadata.full:
             raise UsageError(f"broker {self.node_id} did not start: {error!r}")
+        self.running, self.refused = False, True
+        self._host.remove(self.handle)
 
 
 class Clockwork:
@@ -235,7 +263,8 @@ class RealCluster:
         """The links of a pair of brokers that is cut, since it was cut, also of earlier starts of
         them."""
         self._settings = BROKER_CONFIGS.parse("broker", dict(config))
-        self.controller = Controller(self._settings, new_rng())
+        self.metadata = MetadataLog()
+        self.controller = Controller(self._settings, new_rng(), self.metadata.append, self.metadata.replace)
         self.server: Handle | None = self._serve() if distant else None
         """The controller as a machine, if it is distant."""
         if not distant:
@@ -284,6 +313,28 @@ class RealCluster:
         # Those of former lives too: what waited there finds its connection closed.
         for link in [*self._cut_links.pop(pair, ()), self.link(*pair)]:
             link.heal()
+
+    def make_room(self) -> None:
+        """Let the metadata log be written again, and start the brokers that it kept from that."""
+        self.metadata.full = False
+        for broker in self.brokers:
+            if broker.refused:
+                broker.start()
+
+    def forgotten(self) -> list[str]:
+        """A line for each partition whose replicas, or replicas in sync, the metadata log has
+        otherwise."""
+        again = Controller(self._settings, Random(0))
+        again.replay(bytes(self.metadata.data))
+        written = {
+            (topic.name, index): (one.replicas, one.isr) for topic, index, one in again.image.partitions()
+        }
+        return [
+            f"{topic.name}-{index}: replicas and those in sync are {one.replicas, one.isr}, and were written "
+            f"as {written.get((topic.name, index))}"
+            for topic, index, one in self.controller.image.partitions()
+            if written.get((topic.name, index)) != (one.replicas, one.isr)
+        ]
 
     def heal_all(self) -> None:
         """Heal all cuts."""

@@ -38,8 +38,8 @@ class World:
 
     name = ""
     faults_max = 14
-    kinds_among_them: Sequence[str] = ()
-    """Kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
+    kinds_among_them: Sequence[Sequence[str]] = ()
+    """Groups of kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
     producers_max = 3
     latencies_ms = (0.1, 1.0, 10.0)
     """Upper bounds of a healthy network's latency one way, ms; a world draws one of these."""

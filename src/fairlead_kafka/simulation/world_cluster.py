@@ -36,6 +36,7 @@ from fairlead_kafka.simulation.cluster_faults import (
     AMONG_THEM,
     APPEND_MS,
     DISTANT,
+    ON_THE_CONTROLLER,
     SYNC_MS,
     TOGETHER,
     ClusterFaults,
@@ -65,7 +66,7 @@ from fairlead_kafka.simulation.world import World
 
 BROKERS = (1, 3, 3, 3, 3, 3, 4)
 PARTITIONS_MAX = 3
-IDLE_STEPS_MAX = 700
+IDLE_STEPS_MAX = 800
 """Steps that a broker takes in `IDLE_MS` without anything to do: followers and consumers fetch
 again and again. With four brokers each answers three others, and some 490 were seen."""
 REPLICAS = 3
@@ -83,7 +84,7 @@ class ClusterWorld(World):
 
     name = "cluster"
     faults_max = 9
-    kinds_among_them = AMONG_THEM
+    kinds_among_them = (AMONG_THEM, ON_THE_CONTROLLER)
     producers_max = 2
     latencies_ms = (0.1, 1.0, 3.0)
     """Upper bounds of the latency one way, ms: a record goes back and forth twice before it is
@@ -334,6 +335,8 @@ class ClusterWorld(World):
     def _converge(self, when: str) -> None:
         for apart in converge(self.host, self.cluster, CONVERGENCE_MS):
             self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, {apart}")
+        for forgotten in self.cluster.forgotten():
+            self.outcome.violated(f"{when}, {forgotten}")
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
         """Committed offsets at the coordinators, after a restart of all brokers; see `World`."""

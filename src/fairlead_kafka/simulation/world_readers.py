@@ -15,7 +15,7 @@ from random import Random
 
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic
 from fairlead_kafka.simulation.checking import check_all
-from fairlead_kafka.simulation.cluster_faults import AMONG_THEM, APPEND_MS, SYNC_MS
+from fairlead_kafka.simulation.cluster_faults import AMONG_THEM, APPEND_MS, ON_THE_CONTROLLER, SYNC_MS
 from fairlead_kafka.simulation.delivery_checks import incomplete_or_late
 from fairlead_kafka.simulation.drawing import draw_config
 from fairlead_kafka.simulation.facts import Facts
@@ -60,7 +60,7 @@ class ReadersWorld(World):
 
     name = "readers"
     faults_max = 8
-    kinds_among_them = AMONG_THEM
+    kinds_among_them = (AMONG_THEM, ON_THE_CONTROLLER)
     producers_max = 4
     latencies_ms = (0.1, 1.0, 3.0)
     idle_steps_max = 2_000

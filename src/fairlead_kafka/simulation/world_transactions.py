@@ -19,7 +19,13 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic
 from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
 from fairlead_kafka.simulation.checking import begin_checking, check_all
-from fairlead_kafka.simulation.cluster_faults import AMONG_THEM, APPEND_MS, SYNC_MS, ClusterFaults
+from fairlead_kafka.simulation.cluster_faults import (
+    AMONG_THEM,
+    APPEND_MS,
+    ON_THE_CONTROLLER,
+    SYNC_MS,
+    ClusterFaults,
+)
 from fairlead_kafka.simulation.delivery_checks import Contents, contents_of, identify
 from fairlead_kafka.simulation.fault_plan import Drawing, Place, among_them, described
 from fairlead_kafka.simulation.faults import Scene
@@ -95,7 +101,7 @@ class TransactionsWorld:
         )
         place = Place(len(self.producers), BROKERS, [(of.topic, of.partition) for of in partitions])
         drawn = Drawing(Random(rng.getrandbits(64)), place, self._until_ms).plan(KINDS, FAULTS_MAX)
-        drawn += among_them(seed, AMONG_THEM, place, self._until_ms)
+        drawn += among_them(seed, (AMONG_THEM, ON_THE_CONTROLLER), place, self._until_ms)
         self._plan = sorted(drawn, key=lambda fault: fault.at_ms)
         self.outcome.faults = len(self._plan)
         self.outcome.plan = "\n".join([f"  {len(self.producers)} producers, {calm}", described(self._plan)])

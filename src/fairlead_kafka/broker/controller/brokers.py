@@ -81,8 +81,17 @@ class Brokers:
     def started(self, node: Node, endpoints: Mapping[str, tuple[str, int]]) -> int:
         """Note that a broker listens, and make it leader of partitions without one in which it is
         in sync. Returns its new broker epoch. If it was known as alive, its earlier life ends
-        first."""
+        first. BrokerError KAFKA_STORAGE_ERROR: the metadata log takes nothing."""
         self.stopped(node.node_id)
+        self._leave_again()
+        if node.node_id in self._unwritten:
+            # It may have lost what it had not synced: while it counts as in sync for what was
+            # before, it must not lead.
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"that broker {node.node_id} had ended could not be written to the metadata log: make room, "
+                "and try again",
+            )
         awaited = self._journal.awaited
         awaited.discard(node.node_id)
         broker = BrokerInfo(node, True, self._image.next_broker_epoch(), endpoints=endpoints)

@@ -217,7 +217,7 @@ class _Compaction:
         aborted = [(one.producer_id, one.first_offset) for one in self._partition.aborted(self._offset, end)]
 
         def taken(batches: list[Buffer]) -> None:
-            self._latest.add(b"".join(batches), aborted, self._offset)
+            self._latest.add(b"".join(batches), aborted, self._offset, end)
             self._offset = end
             self._cleaner.later(self.map_piece)
 

@@ -15,7 +15,7 @@ tombstones below a pass that ended `delete.retention.ms` ago may be removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -25,7 +25,8 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.log.index import CONTROL, MARK, MARKER, PRODUCER, SIZE, TIMESTAMP, TRANSACTIONAL
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.records import BatchHeader, decode, keep
+from fairlead_kafka.records import BatchHeader, DecodedRecords, decode, keep
+from fairlead_kafka.records.arrays import Bools, Int64
 from fairlead_kafka.records.columns import all_null
 
 KEY_OVERHEAD_BYTES = 120
@@ -103,6 +104,19 @@ def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int
     return (*kept, (end, at_ms))
 
 
+def _in_parts(
+    data: bytes, from_offset: int, end_offset: int, aborted: Sequence[tuple[int, int]] = ()
+) -> Iterator[DecodedRecords]:
+    """The records of batches, from `from_offset` to before `end_offset`: all at once, or in parts
+    where they inflate to more than `decode` takes."""
+    while from_offset < end_offset:
+        records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)
+        yield records
+        if records.next_offset <= from_offset:
+            return  # compaction left no batch behind it
+        from_offset = records.next_offset
+
+
 @dataclass
 class Latest:
     """Key → offset of its newest record, up to `limit_bytes` of memory."""
@@ -112,18 +126,18 @@ class Latest:
     size_bytes: int = 0
 
     @hook("compaction: the newest offset of each key")
-    def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int) -> None:
-        """Take the batches in `data`; batches of `aborted` transactions (producer id, first offset)
-        are left out."""
-        records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)
-        if records.keys is None or not records.count:
-            return
-        before = len(self.offsets)
-        self.offsets.update(zip(records.keys.to_list(), records.offsets.tolist(), strict=True))  # type: ignore[arg-type]
-        self.offsets.pop(None, None)  # type: ignore[call-overload]
-        # New keys are taken to be as long as those of this piece are on average.
-        added = len(self.offsets) - before
-        self.size_bytes += added * (KEY_OVERHEAD_BYTES + len(records.keys.data) // records.count)
+    def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int, end_offset: int) -> None:
+        """Take the batches in `data`, offsets `from_offset` to before `end_offset`; batches of
+        `aborted` transactions (producer id, first offset) are left out."""
+        for records in _in_parts(data, from_offset, end_offset, aborted):
+            if records.keys is None or not records.count:
+                continue
+            before = len(self.offsets)
+            self.offsets.update(zip(records.keys.to_list(), records.offsets.tolist(), strict=True))  # type: ignore[arg-type]
+            self.offsets.pop(None, None)  # type: ignore[call-overload]
+            # New keys are taken to be as long as those of this part are on average.
+            added = len(self.offsets) - before
+            self.size_bytes += added * (KEY_OVERHEAD_BYTES + len(records.keys.data) // records.count)
 
     @property
     def full(self) -> bool:
@@ -163,18 +177,7 @@ class BatchCompactor:
         if header.transactional and self._is_aborted(header):
             kept, timestamps_ms = np.zeros(header.count, np.bool_), np.empty(0, np.int64)
         else:
-            records = decode(bytes(data), want_headers=False, check_crcs=False)
-            keys = all_null(records.count) if records.keys is None else records.keys
-            newest_of = cast("Callable[[bytes | None, int], int]", self._latest.get)
-            newest = np.fromiter(
-                map(newest_of, keys.to_list(), records.offsets.tolist()), np.int64, records.count
-            )
-            kept = newest <= records.offsets
-            if keys.valid is not None:
-                kept &= keys.valid
-            if header.last_offset < self._horizon and records.values.valid is not None:
-                kept &= records.values.valid
-            timestamps_ms = records.timestamps_ms
+            kept, timestamps_ms = self._kept(bytes(data), header)
         if kept.all():
             return None
         if not kept.any():
@@ -185,6 +188,24 @@ class BatchCompactor:
             )
         newest_ms = header.max_timestamp_ms if header.timestamp_type else int(timestamps_ms[kept].max())
         return Compacted(header, keep(data, header, kept, newest_ms), newest_ms)
+
+    def _kept(self, data: bytes, header: BatchHeader) -> tuple[Bools, Int64]:
+        """Which records of a batch stay, bool[count], and their timestamps, int64[count]."""
+        newest_of = cast("Callable[[bytes | None, int], int]", self._latest.get)
+        stays, timestamps_ms = [], []
+        for records in _in_parts(data, header.base_offset, header.last_offset + 1):
+            keys = all_null(records.count) if records.keys is None else records.keys
+            newest = np.fromiter(
+                map(newest_of, keys.to_list(), records.offsets.tolist()), np.int64, records.count
+            )
+            kept = newest <= records.offsets
+            if keys.valid is not None:
+                kept &= keys.valid
+            if header.last_offset < self._horizon and records.values.valid is not None:
+                kept &= records.values.valid
+            stays.append(kept)
+            timestamps_ms.append(records.timestamps_ms)
+        return np.concatenate(stays), np.concatenate(timestamps_ms)
 
     def _is_newest(self, header: BatchHeader) -> bool:
         """True if the producer's epoch and next sequence would be unknown without this batch

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.guarded_log import GuardedLogger
@@ -360,13 +361,12 @@ class Writer:
             self._cache.rewind(*begun)
 
     def _mend(self) -> None:
-        """Cut off the bytes that failed groups left in the files, and try whether the disk takes a
-        sync and some bytes again."""
+        """Delete the files and cut off the bytes that failed groups left, and try whether the disk
+        takes a sync and some bytes again."""
         segments, failures = self._segments, self.failures
         path, size_bytes = segments.path(segments.active), segments.active_size_bytes
-        doomed, self._doomed = self._doomed, []
-        for number in doomed:
-            self._files.delete(segments.path(number), lambda _value, _error: None)
+        for number in self._doomed:
+            self._files.delete(segments.path(number), partial(self._deleted, number))
 
         def cut(_value: object, error: OSError | None) -> None:
             if error is None:
@@ -377,6 +377,10 @@ class Writer:
                 self._probe(None if missing else error, failures)
 
         self._files.truncate(path, size_bytes, cut)
+
+    def _deleted(self, number: int, _value: object, error: OSError | None) -> None:
+        if (error is None or isinstance(error, FileNotFoundError)) and number in self._doomed:
+            self._doomed.remove(number)
 
     def _probe(self, error: OSError | None, failures: int) -> None:
         if error is not None:
@@ -391,8 +395,9 @@ class Writer:
         self._files.replace(path, [bytes(self._probe_bytes)], probed)
 
     def _mended(self, error: OSError | None, failures: int) -> None:
-        """`failures` is how many there were when the mending began: later ones took back more."""
-        if error is not None or failures != self.failures:
+        """`failures` is how many there were when the mending began: later ones took back more. A
+        file of a lost group that is still there would be read as the log's next after a restart."""
+        if error is not None or failures != self.failures or self._doomed:
             self.error = error or self.error
             self._later(MEND_AFTER_MS, self._mend)
             return

@@ -93,6 +93,12 @@ class Followed:
         self.complaint = ""
         """Why the partition could not be followed last."""
 
+    @property
+    def is_being_written(self) -> bool:
+        """True if the log has batches that are not written yet, or not synced though they are to
+        be."""
+        return self.partition is not None and self.partition.written_end < self.partition.log_end
+
     def meeting(self) -> tuple[Key, int, int, int]:
         """The `Meeting` of the partition, as a plain tuple: where its log ends, for its leader to
         compare."""
@@ -180,6 +186,10 @@ class Fetcher:
         if not image.is_alive(self._leader):
             self._restart(FetcherState.RESTING)
             return
+        if any(followed.is_being_written for followed in self._unmet.values()):
+            # What a follower says that it has, counts as had: it may not lose that if a sync fails.
+            self._write_first()
+            return
         self.state = FetcherState.ASKING
         self._meeting, self._unmet = self._unmet, {}
         dropped, self._dropped = self._dropped, {}
@@ -201,6 +211,22 @@ class Fetcher:
                 self._answered(response, error)
 
         self._send(Message(body=encode_pull(pull)), done)
+
+    def _write_first(self) -> None:
+        """Ask once all that is in the log is written."""
+        self._round += 1
+        self.state = FetcherState.WRITING
+        number = self._round
+
+        def written(success: bool) -> None:
+            if number != self._round or self.state is not FetcherState.WRITING:
+                return
+            if success:
+                self._ask()
+            else:
+                self._pause()
+
+        self._broker.logs.when_written(written)
 
     def _answered(self, response: Message | None, error: Exception | None) -> None:
         if response is None:
