@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.share_groups import RecordEvent, RecordState, Wanted, Window
+from fairlead_kafka.broker.share_groups import Acquired, RecordEvent, RecordState, Wanted, Window
 from fairlead_kafka.broker.share_groups.states import FINAL
 from fairlead_kafka.broker.share_groups.window import Change, Limits
 
@@ -44,6 +44,10 @@ class Model:
         ):
             del self.records[self.start]
             self.start += 1
+        while self.records and max(self.records) not in self.pending:
+            if self.records[max(self.records)] != One():
+                break
+            del self.records[max(self.records)]
 
     def given_back(self, one: One) -> One:
         state = RecordState.ARCHIVED if one.deliveries >= LIMITS.deliveries else RecordState.AVAILABLE
@@ -54,6 +58,18 @@ class Model:
             return self.given_back(one)
         state = RecordState.ACKNOWLEDGED if event is RecordEvent.ACCEPT else RecordState.ARCHIVED
         return One(state, one.deliveries)
+
+    def not_delivered(self, member: str, unread: list[Acquired]) -> None:
+        for batch in unread:
+            for offset in range(batch.first, batch.last + 1):
+                one = self.records.get(offset, One())
+                holds = (one.state, one.member, one.deliveries) == (
+                    RecordState.ACQUIRED,
+                    member,
+                    batch.deliveries,
+                )
+                if holds and offset not in self.pending:
+                    self.records[offset] = One(RecordState.AVAILABLE, one.deliveries - 1)
 
     def allowed(self, member: str, first: int, last: int) -> bool:
         offsets = range(max(first, self.start), last + 1)
@@ -73,6 +89,7 @@ STEPS = st.one_of(
     st.tuples(st.just("complete"), st.booleans()),
     st.tuples(st.just("time"), st.integers(1, 8)),
     st.tuples(st.just("leave"), st.sampled_from("ab")),
+    st.tuples(st.just("unread"), st.integers(0, 3)),
 )
 
 
@@ -101,10 +118,15 @@ def same(window: Window, model: Model) -> None:
 def test_a_window_is_its_records_one_by_one(steps: list[tuple[object, ...]]) -> None:
     window, model, now = Window(0), Model(), 0
     changes: list[Change] = []
+    reading: list[tuple[str, list[Acquired]]] = []
     for step in steps:
         match step:
             case "acquire", str(member), int(most), bool(strict):
-                acquire(window, model, Wanted(member, most, BATCH, strict, now + 5))
+                reading.append((member, acquire(window, model, Wanted(member, most, BATCH, strict, now + 5))))
+            case "unread", int(number) if number < len(reading):
+                member, unread = reading.pop(-1 - number)
+                window.not_delivered(member, unread)
+                model.not_delivered(member, unread)
             case "acknowledge", str(member), int(ahead), int(more), RecordEvent() as event:
                 first = model.start + ahead
                 allowed = model.allowed(member, first, first + more)
@@ -146,7 +168,7 @@ def begin(model: Model, change: Change, offsets: range | list[int], event: Recor
         model.records[offset] = model.after(model.records[offset], event)
 
 
-def acquire(window: Window, model: Model, wanted: Wanted) -> None:
+def acquire(window: Window, model: Model, wanted: Wanted) -> list[Acquired]:
     """Acquire from a log of batches of four records."""
     if not window.may_acquire(LIMITS):
         free = [
@@ -156,16 +178,13 @@ def acquire(window: Window, model: Model, wanted: Wanted) -> None:
         ]
         assert not free
         assert len(model.records) >= LIMITS.in_flight
-        return
+        return []
     sought = window.next_fetch_offset
     ends = [end for end in range(BATCH - 1, LOG_END, BATCH) if end >= sought]
     if not ends:
-        return
-    got = [
-        (offset, batch.deliveries)
-        for batch in window.acquire(wanted, sought, sought, ends, LIMITS)
-        for offset in range(batch.first, batch.last + 1)
-    ]
+        return []
+    batches = window.acquire(wanted, sought, sought, ends, LIMITS)
+    got = [(offset, batch.deliveries) for batch in batches for offset in range(batch.first, batch.last + 1)]
     most = wanted.max_records if wanted.strict else wanted.max_records + BATCH - 1
     assert len(got) <= most
     for offset, deliveries in got:
@@ -182,3 +201,4 @@ def acquire(window: Window, model: Model, wanted: Wanted) -> None:
         )
     assert got, "there was something to acquire"
     assert len(model.records) < LIMITS.in_flight + BATCH
+    return batches

@@ -122,3 +122,55 @@ def test_a_share_partition_of_an_offline_log_is_refused_and_begun_again(
     assert rig.fetch(client, 1) == []
     rig.produce(1)
     assert rig.fetch(client, 2) == [(10, 10, 1)]
+
+
+def damaged(rig: ShareGroupRig) -> Callable[[], None]:
+    """Have three batches of ten records, the first of them damaged, of which nothing is cached; a
+    function that mends it."""
+    rig.produce(10)
+    rig.produce(10)
+    partition = rig.driver.broker.log_of("t", 0)
+    rig.driver.broker.logs.cache.rewind(0, 0)
+    position = partition.index.location(0).position + 66
+    file = rig.driver.disk.files["/data/log/000000000001.log"]
+
+    def flip() -> None:
+        file[position] ^= 1
+
+    flip()
+    return flip
+
+
+def test_what_lies_behind_a_damaged_batch_is_delivered_once_it_is_mended(rig: ShareGroupRig) -> None:
+    """It was archived after share.delivery.count.limit fetches, and nobody had seen it."""
+    mend = damaged(rig)
+    client = rig.driver.connect()
+    for epoch in range(10):
+        answer = rig.call(client, ApiKey.SHARE_FETCH, 2, **rig.fields(epoch))
+        (row,) = answer.responses[0].partitions
+        assert (row.error_code, row.acquired_records) == (ErrorCode.CORRUPT_MESSAGE, [])
+    assert rig.describe() == (0, [(-1, -1)])  # nothing was written
+    mend()
+    assert rig.fetch(client, 10) == [(0, 29, 1)]
+    assert rig.acknowledge(client, 11, (0, 29, [ACCEPT])) == ErrorCode.NONE
+
+
+def test_a_fetch_that_waits_is_answered_once_when_another_could_not_read(
+    rig: ShareGroupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged(rig)
+    logs = rig.driver.broker.logs
+    read, reads = logs.read, list[Callable[[], None]]()
+    monkeypatch.setattr(logs, "read", lambda *asked: reads.append(lambda: read(*asked)))
+    clients = [rig.driver.connect(), rig.driver.connect()]
+    for client, member in zip(clients, "mz", strict=True):
+        client.send(ApiKey.SHARE_FETCH, 2, **rig.fields(0, member, max_wait_ms=60_000))
+        rig.driver.advance(100)
+    assert len(reads) == 1  # the other one waits
+    for number, client in enumerate(clients):
+        assert not client.arrived
+        reads[number]()
+        rig.driver.advance(1000)
+        (row,) = client.arrived[0].responses[0].partitions
+        assert (row.error_code, row.acquired_records) == (ErrorCode.CORRUPT_MESSAGE, [])
+    assert len(reads) == 2

@@ -213,6 +213,41 @@ def test_a_member_that_leaves_gives_back_what_it_has() -> None:
     assert states(window) == [(0, 4, "available", 1), (5, 9, "acquired", 1)]
 
 
+def test_what_could_not_be_read_is_as_it_was_before_however_often() -> None:
+    window = Window(0, [StateBatch(0, 4, RecordState.AVAILABLE, 2)])
+    for _ in range(10):
+        got = acquire(window, [4, 9])
+        assert got == [Acquired(0, 4, 3), Acquired(5, 9, 1)]
+        window.not_delivered("a", got)
+        window.check()
+        assert states(window) == [(0, 4, "available", 2)]
+    assert (window.next_fetch_offset, window.next_deadline_ns) == (0, NO_DEADLINE_NS)
+
+
+def test_what_could_not_be_read_has_its_place_before_what_could() -> None:
+    window = Window(0)
+    unread = acquire(window, [4])
+    acquire(window, [9], wanted("b"))
+    window.not_delivered("a", unread)
+    window.check()
+    assert states(window) == [(0, 4, "available", 0), (5, 9, "acquired", 1)]
+    assert say(window, 5, 9, RELEASE, member="b") == [StateBatch(5, 9, RecordState.AVAILABLE, 1)]
+    assert acquire(window, [4, 9]) == [Acquired(0, 4, 1), Acquired(5, 9, 2)]
+
+
+def test_only_what_a_member_still_has_by_that_fetch_can_be_unread() -> None:
+    window = Window(0)
+    unread = acquire(window, [2, 5, 9])
+    say(window, 0, 2, ACCEPT)
+    change = window.acknowledge("a", [(3, 5, [RELEASE])], LIMITS, 0)
+    window.expire(10, LIMITS)
+    assert window.acquire(wanted(deadline_ns=20), 6, 6, [9], LIMITS) == [Acquired(6, 9, 2)]
+    window.not_delivered("a", unread)
+    window.complete(change, True)
+    window.check()
+    assert states(window) == [(3, 5, "available", 1), (6, 9, "acquired", 2)]
+
+
 def test_aborted_records_are_archived() -> None:
     window = Window(0)
     acquire(window, [9])

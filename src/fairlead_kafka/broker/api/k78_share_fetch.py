@@ -8,6 +8,11 @@ max_wait_ms is over. About max_records, up to the end of a batch of the log; wit
 1 no more than that (KIP-1206). Batches hold at least what was acquired. Version 2 also renews locks
 (KIP-1222): a request that does fetches nothing, so all its limits are 0.
 
+A batch that cannot be read, and those behind it, are not delivered, and their deliveries not
+counted: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR of the partition, unless batches before it could be
+read. While a batch stays damaged it blocks its group in that partition, but no record is archived
+for it.
+
 Errors of a partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and
 those of reading its state from the share coordinator. Of the whole: SHARE_SESSION_NOT_FOUND,
 INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after max_wait_ms, so that nobody asks all
@@ -41,9 +46,7 @@ from fairlead_kafka.broker.services import Services
 from fairlead_kafka.broker.share_groups import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
-    Acquired,
     Delivery,
-    RecordEvent,
     SessionKey,
     SharePartition,
     ShareSession,
@@ -322,12 +325,13 @@ class _ShareFetch:
             self._send({})
 
     def _filled(self, place: Place, delivery: Delivery, batches: Sequence[ReadBatch]) -> _Row:
-        """The row of a partition, with its batches; records that could not be read are released."""
+        """The row of a partition, with its batches. What could not be read was not delivered, nor
+        was what lies behind it: it is available again."""
         taken, error = readable(batches)
         row = _row(place[1])
-        acquired, lost = cut(delivery, len(taken))
-        if lost:
-            self._give_back(place, lost)
+        acquired, unread = cut(delivery, len(taken))
+        if unread:
+            self._shares[place].not_delivered(self._share_session.key.member_id, unread)
         row.__dict__["records"] = taken  # a list of buffers, which no reader gets
         row.acquired_records = [
             _Acquired(first_offset=one.first, last_offset=one.last, delivery_count=one.deliveries)
@@ -335,13 +339,6 @@ class _ShareFetch:
         ]
         row.error_code = ErrorCode.NONE if taken else error
         return row
-
-    def _give_back(self, place: Place, lost: Sequence[Acquired]) -> None:
-        batches = [(one.first, one.last, [RecordEvent.RELEASE]) for one in lost]
-        try:
-            self._shares[place].acknowledge(self._share_session.key.member_id, batches, lambda _error: None)
-        except BrokerError:
-            return  # its lock was over meanwhile
 
     def _send(self, rows: dict[Place, _Row]) -> None:
         leaders: list[int] = []

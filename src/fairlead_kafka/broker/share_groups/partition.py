@@ -271,6 +271,14 @@ class SharePartition:
         self._watch_locks()
         return acquired
 
+    def not_delivered(self, member: str, unread: Sequence[Acquired]) -> None:
+        """Take back records that could not be read for a member; see `Window.not_delivered`. The
+        next fetch reads them again: each request that waits is woken at most once, for it is
+        answered, also with the error."""
+        if self.active:
+            self.window.not_delivered(member, unread)
+            self.became_available()
+
     def acknowledge(
         self, member: str, batches: Sequence[tuple[int, int, Sequence[RecordEvent]]], done: Done
     ) -> None:

@@ -31,6 +31,8 @@ class RecordEvent(Enum):
     """Nobody acknowledged it while it was locked."""
     EXHAUST = "exhaust"
     """It is given back after as many deliveries as there may be."""
+    UNREAD = "unread"
+    """It could not be read for the member that has acquired it, who did not get it."""
     SKIP = "skip"
     """There is no such record for readers: a gap, or of an aborted transaction."""
 
@@ -45,6 +47,7 @@ TRANSITIONS: Mapping[tuple[RecordState, RecordEvent], RecordState] = {
     (RecordState.ACQUIRED, RecordEvent.RENEW): RecordState.ACQUIRED,
     (RecordState.ACQUIRED, RecordEvent.LOCK_OVER): RecordState.AVAILABLE,
     (RecordState.ACQUIRED, RecordEvent.EXHAUST): RecordState.ARCHIVED,
+    (RecordState.ACQUIRED, RecordEvent.UNREAD): RecordState.AVAILABLE,
 }
 """(state, event) → the state after it; what is not here cannot happen."""
 

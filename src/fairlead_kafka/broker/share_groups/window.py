@@ -6,8 +6,9 @@ that was ever acquired, each with its state, its lock and how often it was deliv
 Neighbours with equal state are one `Run`. A change that is to be written (an acknowledgement, a
 release) is a `Change`: its records have their new state at once, and no other request may change
 them until it is written (`complete`), or has failed and is undone. The window begins with the first
-record whose state is not final. It reads no clock: times are arguments, and `next_deadline_ns` is
-the next deadline.
+record whose state is not final, and does not end with records that were never delivered, though
+acquired (`not_delivered`). It reads no clock: times are arguments, and `next_deadline_ns` is the
+next deadline.
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ NO_DEADLINE_NS = 2**63 - 1
 """Deadline of a record that is not locked."""
 NOBODY = ""
 """Member that a record is with which is not acquired."""
-
-
 OFFSET_MAX = 2**63 - 2
 """Last offset that a record can have: the one behind it is an int64 too."""
 DELIVERIES_MAX = 2**15 - 1
@@ -260,6 +259,15 @@ class Window:
         if sought <= self.end + 1 < offset:
             self._runs.append(Run(self.end + 1, offset - 1, Holding(RecordState.ARCHIVED)))
 
+    def not_delivered(self, member: str, unread: Sequence[Acquired]) -> None:
+        """Take back what a member acquired and did not get, for it could not be read: unless its
+        lock is over, it is as it was before. That is no delivery, and nothing is written for it."""
+        for one in unread:
+            for run in self._between(one.first, one.last):
+                if run.change is None and run.now[:3] == (RecordState.ACQUIRED, one.deliveries, member):
+                    run.now = Holding(_after(run, RecordEvent.UNREAD), one.deliveries - 1)
+        self._tidy()
+
     # --- Changes that are written
 
     def acknowledge(
@@ -410,10 +418,7 @@ class Window:
             return
         self._split(first)
         self._split(last + 1)
-        number = bisect_right(self._runs, first, key=_first_of) - 1
-        while number < len(self._runs) and self._runs[number].first <= last:
-            yield self._runs[number]
-            number += 1
+        yield from self._overlapping(first, last)
 
     def _split(self, offset: int) -> None:
         """Split a run so that one begins at `offset`, if that is in flight."""
@@ -426,8 +431,8 @@ class Window:
             run.last = offset - 1
 
     def _tidy(self) -> None:
-        """Join neighbouring runs with equal states, and move the start to the first offset that is
-        not final."""
+        """Join neighbouring runs with equal states, move the start to the first offset that is not
+        final, and forget those at the end that were never delivered."""
         runs: list[Run] = []
         for run in self._runs:
             if not runs and run.final:
@@ -436,6 +441,8 @@ class Window:
                 runs[-1].last = run.last
             else:
                 runs.append(run)
+        while runs and runs[-1].available and not runs[-1].now.deliveries:
+            runs.pop()
         self._runs = runs
 
     def check(self) -> None:
