@@ -10,6 +10,7 @@ from typing import Any
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS, topic_settings
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.guard import Guard, Owner, Task
 from fairlead_kafka.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits, readable
 from fairlead_kafka.core.effects import FileEffect
 from fairlead_kafka.core.events import FileDone
@@ -62,6 +63,9 @@ class LogRig:
             "broker", {key.replace("_", "."): value for key, value in configs.items()}
         )
         self.now_ms = 0.0
+        self.guard = Guard("the rig")
+        self.errors_allowed = 0
+        """Exceptions of regular work and of the cleaner that a test plants."""
         self.disk = VirtualDisk(self._later, self._deliver)
         self.wall_skew_ms = 0
         self.results: list[RecoveryResult] = []
@@ -111,6 +115,7 @@ class LogRig:
         """Until nothing more happens at this time."""
         while self.step():
             pass
+        assert self.guard.errors <= self.errors_allowed, "regular work or the cleaner raised; see the log"
         if (
             self.effects_left is None
             and len(self.logs.hosted()) <= CHECKED_MAX
@@ -217,8 +222,18 @@ class LogRig:
         self.moved.append((str(partition), partition.written_end))
         partition.high_watermark = max(partition.high_watermark, partition.written_end)
 
-    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
-        return function
+    def bind(self, function: Callable[..., Any], owner: Owner | None = None) -> Callable[..., None]:
+        return function if owner is None else self.guard.bind(function, owner)
+
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> None:
+        """See `LogHost`."""
+        task = Task(name)
+
+        def due() -> None:
+            self.guard.call(task, function)
+            self._later(wait_ms(), due)
+
+        self._later(wait_ms(), due)
 
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> None:
         """See `LogHost`."""

@@ -4,11 +4,14 @@ when."""
 from __future__ import annotations
 
 import errno
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
-from fairlead_kafka.records import Compression, decode, decoder, scan
+from fairlead_kafka.broker.log.cleaner import ASIDE_MS
+from fairlead_kafka.core.effects import FileRead
+from fairlead_kafka.records import Compression, decode, scan
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 DAY_MS = 86_400_000
@@ -397,21 +400,110 @@ def test_what_is_found_damaged_is_left_alone_and_the_rest_is_cleaned(
     assert len(rig.partition(1).index) == 3
 
 
-@pytest.mark.parametrize("together", [False, True], ids=["several batches", "one batch"])
-def test_records_that_inflate_to_more_than_is_decoded_at_once_are_compacted_too(
-    together: bool, monkeypatch: pytest.MonkeyPatch
+# --- What raises
+
+
+def fail_once(patch: pytest.MonkeyPatch, place: str) -> None:
+    """The function at `place` in the log raises at its first call."""
+    path = f"fairlead_kafka.broker.log.{place}"
+    sound, raised = resolve_name(path), list[bool]()
+
+    def function(*arguments: Any) -> Any:
+        if raised:
+            return sound(*arguments)
+        raised.append(True)
+        raise ZeroDivisionError
+
+    patch.setattr(path, function)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "cleaner.Latest.add",
+        "cleaner.BatchCompactor.batch",
+        "cleaner.Cleaner.move",
+        "cleaner.passes_after",
+        "moving.pack_note",
+    ],
+)
+def test_a_partition_whose_compaction_raises_is_put_aside_and_others_are_compacted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
-    """A tombstone among them was removed, and what it deleted was not."""
-    rig = rig_with(delete_retention_ms=1_000)
-    rig.append(keyed((b"k", b"deleted")))
-    large: list[Keyed] = [(b"a", bytes(70_000)), (b"b", bytes(70_000))]
-    tombstone: list[Keyed] = [(b"k", None), (b"c", b"c")]
-    for pairs in [large + tombstone] if together else [large[:1], large[1:], tombstone]:
-        rig.append(keyed(*pairs, compression=Compression.zstd))
-    with monkeypatch.context() as patched:
-        patched.setattr(decoder, "INFLATED_BATCH_MAX_BYTES", 100_000)
-        for _ in range(4):
-            rig.append(keyed((b"f", b"f")))
-            rig.advance(LOOK_MS + 1)
-    left = rig.values()
-    assert [offset for offset in left if offset <= 4] == [1, 2, 4]
+    rig = rig_with()
+    rig.errors_allowed = 1
+    for number in (0, 1):
+        for value in (b"first", b"second", b"third"):
+            rig.append(keyed((b"a", value)), number=number)
+    with monkeypatch.context() as patch:
+        fail_once(patch, place)
+        rig.advance(LOOK_MS + 100)
+    assert "events-0: old records cannot be cleaned" in caplog.text
+    assert sorted(rig.values(1)) == [1, 2], "at once"
+    rig.append(keyed((b"a", b"fourth")))
+    rig.advance(LOOK_MS)
+    assert 2 in rig.values()
+    rig.advance(ASIDE_MS)
+    assert sorted(rig.values()) == [2, 3]
+    assert rig.guard.errors == 1
+
+
+def test_what_comes_round_comes_again_after_it_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = rig_with(
+        {"log_flush_offset_checkpoint_interval_ms": LOOK_MS},
+    )
+    rig.errors_allowed = 2
+    for value in (b"first", b"second", b"third"):
+        rig.append(keyed((b"a", value)))
+    with monkeypatch.context() as patch:
+        fail_once(patch, "cleaner.due")
+        fail_once(patch, "checkpoints.Checkpoints._marks")
+        rig.advance(LOOK_MS + 1)
+    assert rig.guard.errors == 2
+    before = rig.disk.files.copy()
+    rig.advance(LOOK_MS)
+    assert sorted(rig.values()) == [1, 2]
+    assert any("checkpoint" in path for path in rig.disk.files.keys() - before.keys())
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_batch_that_was_cut_while_it_was_read_is_not_put_in_the_place_of_its_successor(
+    compacts: bool,
+) -> None:
+    rig = rig_with() if compacts else LogRig()
+    rig.append(records(b"keeps the file"), number=1)
+    rig.replicate(records(bytes(1 if compacts else 2_000_000)), 0)
+    rig.replicate(keyed((b"a", b"OLD"), (b"b", b"old")), 1)
+    rig.replicate(keyed((b"a", b"last")), 3)
+    rig.replicate(keyed((b"z", b"end")), 4)
+    if not compacts:
+        rig.logs.move_start(rig.partition(), 1)  # nearly all of the file is dead
+    rig.logs.cache.rewind(1, 0)  # as if later records had pushed it out of the cache
+    slow: list[tuple[Any, FileRead]] = []
+    carry_out = rig.disk.carry_out
+
+    def hold(handle: Any, effect: Any) -> None:
+        if isinstance(effect, FileRead):
+            slow.append((handle, effect))
+        else:
+            carry_out(handle, effect)
+
+    rig.disk.carry_out = hold  # type: ignore[method-assign]
+    rig.advance(2 * LOOK_MS + 1)
+    if compacts:  # the keys were read; now the batches are
+        rig.disk.carry_out = carry_out  # type: ignore[method-assign]
+        carry_out(*slow.pop())
+        rig.disk.carry_out = hold  # type: ignore[method-assign]
+        rig.advance(100)
+    assert slow
+    rig.logs.truncate(rig.partition(), 1)
+    rig.replicate(keyed((b"x", b"NEW"), (b"y", b"new")), 1, epoch=1)
+    rig.replicate(keyed((b"a", b"last")), 3, epoch=1)
+    rig.replicate(keyed((b"z", b"end")), 4, epoch=1)
+    rig.disk.carry_out = carry_out  # type: ignore[method-assign]
+    for handle, effect in slow:
+        carry_out(handle, effect)
+    rig.advance(1_000)
+    for _ in range(2):
+        assert (rig.values()[1], rig.values()[2]) == (b"NEW", b"new")
+        rig.crash()

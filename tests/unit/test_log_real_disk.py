@@ -80,8 +80,11 @@ class RealRig:
             function()
         self.run()
 
-    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+    def bind(self, function: Callable[..., Any], _owner: Any = None) -> Callable[..., None]:
         return function
+
+    def repeat(self, *_: Any) -> None:
+        """Nothing here waits for regular work."""
 
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> None:
         if milliseconds <= 1000:

@@ -11,6 +11,7 @@ owner:
     shard of groups or transactions   it is read again from its log
     share partition                   its requests fail, and the next one begins it again
     stream of replicas, link          it is opened again
+    compaction, rewriting of a file   what it is for is left as it is for an hour
     task                              it runs again at its next time
     decision of the controller        its asker is told UNKNOWN_SERVER_ERROR (`Controller`)
 

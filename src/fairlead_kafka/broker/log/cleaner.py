@@ -9,7 +9,8 @@ emptiest one; the file written to is closed before.
 
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
 comes between two pieces. An error, or a change (the partition was truncated, its topic deleted),
-ends the present work: its finished part is kept, and the next look starts from scratch.
+ends the present work: its finished part is kept, and the next look starts from scratch. Each
+compaction and rewriting owns its pieces (`guard`): what cannot be read, or raises, is put aside.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.units import KIB
+from fairlead_kafka.broker.guard import Owner, Task
 from fairlead_kafka.broker.log.compaction import BatchCompactor, Due, Latest, due, passes_after
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note
 from fairlead_kafka.broker.log.index import FILE, Location
@@ -47,11 +49,13 @@ retention would free nothing otherwise."""
 _logger = GuardedLogger("fairlead_kafka.broker")
 
 Later = Callable[[Callable[[], None]], object]
+Bind = Callable[[Callable[..., object], Owner], Callable[..., None]]
 
 
 class Cleaner:
     """Compacts partitions and rewrites files. `later(function)` calls a function in a step of its
-    own, soon; `wall_ms()` gives milliseconds since 1970."""
+    own, soon; `bind(function, owner)` binds it to the owner whose fault it is if it raises;
+    `wall_ms()` gives milliseconds since 1970."""
 
     def __init__(
         self,
@@ -60,25 +64,28 @@ class Cleaner:
         reader: Reader,
         mover: Mover,
         later: Later,
+        bind: Bind,
         wall_ms: Callable[[], int],
     ) -> None:
         self._partitions = partitions
         self._segments = segments
         self._reader = reader
         self._mover = mover
-        self.later = later
-        """Has a function called in a step of its own."""
+        self._later = later
+        self._bind = bind
         self._wall_ms = wall_ms
+        self._task = Task("the next look of the cleaner")
         self._settings: LogSettings | None = None
-        self._busy = False
+        self._busy: _Work | None = None
+        """The compaction or rewriting under way."""
         self._aside: dict[Partition | int, int] = {}
-        """Partitions and files that could not be read, as Kafka's uncleanable partitions: not
-        looked at again before a time in ms."""
+        """Partitions and files that could not be read or raised, as Kafka's uncleanable partitions:
+        not looked at again before a time in ms."""
 
     def look(self, settings: LogSettings) -> None:
         """Begin the compaction or rewriting that is due, unless one is under way."""
         self._settings = settings
-        if self._busy:
+        if self._busy is not None:
             return
         now_ms = self._wall_ms()
         self._aside = {of: until_ms for of, until_ms in self._aside.items() if until_ms > now_ms}
@@ -89,8 +96,8 @@ class Cleaner:
         ]
         found = [one for one in found if one.partition not in self._aside]
         if found and settings.cleaner_enabled:
-            self._busy = True
-            _Compaction(self, max(found, key=lambda one: one.dirtiness)).map_piece()
+            compaction = _Compaction(self, max(found, key=lambda one: one.dirtiness))
+            self._begin(compaction, compaction.map_piece)
             return
         if self._segments.stale(SPARSE_RATIO, ROLL_MIN_BYTES):
             # Once it is on the disk, a later look empties the file, if it is not dead already.
@@ -98,18 +105,41 @@ class Cleaner:
             return
         sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if file not in self._aside]
         if sparse:
-            self._busy = True
-            _Rewriting(self, sparse[0]).collect_piece()
+            rewriting = _Rewriting(self, sparse[0])
+            self._begin(rewriting, rewriting.collect_piece)
+
+    def _begin(self, work: _Work, first_piece: Callable[[], None]) -> None:
+        self._busy = work
+        self._bind(first_piece, work)()
 
     def ended(self, again: bool) -> None:
-        """Called when a compaction or rewriting has ended; if it succeeded (`again`), look for the
-        next."""
-        self._busy = False
+        """Called when the compaction or rewriting has ended; with `again`, look for the next."""
+        self._busy = None
         if again and self._settings is not None:
             settings = self._settings
-            self.later(lambda: self.look(settings))
+            self._later(self._bind(lambda: self.look(settings), self._task))
+
+    def failed(self, work: _Work, error: Exception) -> None:
+        """Called when work raised: what it was for is put aside, and the next is looked for."""
+        if self._busy is not work:
+            return  # it raised once more after it had ended
+        _logger.error(
+            "%s: old records cannot be cleaned, and are left as they are for an hour: %s",
+            self.name(work.of),
+            error,
+        )
+        self._aside[work.of] = self._wall_ms() + ASIDE_MS
+        self.ended(again=True)
 
     # --- What the work at hand uses
+
+    def name(self, of: Partition | int) -> str:
+        """The name of a partition, or the path of a file."""
+        return str(of) if isinstance(of, Partition) else self._segments.path(of)
+
+    def later(self, work: _Work, function: Callable[[], None]) -> None:
+        """Call a function of the work in a step of its own."""
+        self._later(self._bind(function, work))
 
     @property
     def settings(self) -> LogSettings:
@@ -129,10 +159,8 @@ class Cleaner:
         """The time of day, in ms since 1970."""
         return self._wall_ms()
 
-    def read(
-        self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]
-    ) -> None:
-        """Read batches of a partition or file; if that fails the compaction or rewriting ends."""
+    def read(self, work: _Work, locations: list[Location], done: Callable[[list[Buffer]], None]) -> None:
+        """Read batches; if that fails the compaction or rewriting ends."""
 
         def taken(found: list[ReadBatch]) -> None:
             try:
@@ -141,36 +169,48 @@ class Cleaner:
                     raise DecodeError("a batch cannot be read", 0)
                 done(batches)
             except DecodeError as error:
-                name = of if isinstance(of, Partition) else self._segments.path(of)
-                _logger.error(
-                    "%s: old records cannot be cleaned, and are left as they are for an hour: %s", name, error
-                )
-                self._aside[of] = self._wall_ms() + ASIDE_MS
-                self.ended(again=True)
+                self.failed(work, error)
 
-        self._reader.read(locations, taken)
+        self._reader.read(locations, self._bind(taken, work))
 
-    def move(self, moves: list[Move], then: Callable[[], None], passed: bytes | None = None) -> None:
+    def move(
+        self, work: _Work, moves: list[Move], then: Callable[[], None], passed: bytes | None = None
+    ) -> None:
         """Move batches, then call `then` in a step of its own; if that fails the compaction or
         rewriting ends."""
 
         def moved(success: bool) -> None:
             if success:
-                self.later(then)
+                self.later(work, then)
             else:
                 self.ended(again=False)
 
         if moves or passed is not None:
-            self._mover.move(moves, self.settings.file_limit_bytes, moved, passed)
+            self._mover.move(moves, self.settings.file_limit_bytes, self._bind(moved, work), passed)
         else:
-            self.later(then)
+            self.later(work, then)
 
 
-class _Compaction:
+class _Work:
+    """A compaction of a partition or rewriting of a file (`of`), the owner of its pieces."""
+
+    def __init__(self, cleaner: Cleaner, of: Partition | int) -> None:
+        self._cleaner = cleaner
+        self.of = of
+
+    def __str__(self) -> str:
+        return f"the cleaning of {self._cleaner.name(self.of)}"
+
+    def failed(self, error: Exception) -> None:
+        """Called when a piece raised `error`: the work ends."""
+        self._cleaner.failed(self, error)
+
+
+class _Compaction(_Work):
     """One pass of compaction over one partition."""
 
     def __init__(self, cleaner: Cleaner, what: Due) -> None:
-        self._cleaner = cleaner
+        super().__init__(cleaner, what.partition)
         self._partition = what.partition
         self._offset = what.dirty_start
         self._stop = what.stop
@@ -219,9 +259,9 @@ class _Compaction:
         def taken(batches: list[Buffer]) -> None:
             self._latest.add(b"".join(batches), aborted, self._offset, end)
             self._offset = end
-            self._cleaner.later(self.map_piece)
+            self._cleaner.later(self, self.map_piece)
 
-        self._cleaner.read(self._partition, locations, taken)
+        self._cleaner.read(self, locations, taken)
 
     def compact_piece(self) -> None:
         """Decide which records of the next piece stay, and have its batches rewritten."""
@@ -236,15 +276,15 @@ class _Compaction:
         def taken(batches: list[Buffer]) -> None:
             assert self._compactor is not None
             moves = []
-            for batch in batches:
+            for location, batch in zip(locations, batches, strict=True):
                 header = scan(batch)[0]
                 compacted = self._compactor.batch(batch, header)
                 if compacted is not None:
-                    moves.append(Move(self._partition, *compacted))
+                    moves.append(Move(self._partition, location, *compacted))
             self._offset = end
-            self._cleaner.move(moves, self.compact_piece)
+            self._cleaner.move(self, moves, self.compact_piece)
 
-        self._cleaner.read(self._partition, locations, taken)
+        self._cleaner.read(self, locations, taken)
 
     def _finish(self) -> None:
         partition, end, now_ms = self._partition, self._stop, self._cleaner.now_ms()
@@ -254,15 +294,15 @@ class _Compaction:
             partition.passes = passes_after(partition, end, now_ms)
             self._cleaner.ended(again=True)
 
-        self._cleaner.move([], noted, note)
+        self._cleaner.move(self, [], noted, note)
 
 
-class _Rewriting:
+class _Rewriting(_Work):
     """Copies the live batches of one file to the end of the log, so that the file can be
     deleted."""
 
     def __init__(self, cleaner: Cleaner, file: int) -> None:
-        self._cleaner = cleaner
+        super().__init__(cleaner, file)
         self._file = file
         self._partitions = cleaner.hosted()
         self._found: list[tuple[Partition, int]] = []
@@ -276,7 +316,7 @@ class _Rewriting:
         for partition in looked:
             for number in np.flatnonzero(partition.index.column(FILE) == self._file).tolist():
                 self._found.append((partition, partition.index.last_offset(number)))
-        self._cleaner.later(self.collect_piece if self._partitions else self.copy_piece)
+        self._cleaner.later(self, self.collect_piece if self._partitions else self.copy_piece)
 
     def copy_piece(self) -> None:
         """Copy the next batches."""
@@ -286,16 +326,16 @@ class _Rewriting:
             return
 
         def taken(batches: list[Buffer]) -> None:
-            moves = []
-            for (partition, _location), batch in zip(piece, batches, strict=True):
-                header = scan(batch)[0]
-                number = partition.index.first_reaching(header.last_offset)
-                moves.append(Move(partition, header, batch, partition.index.max_timestamp_ms(number)))
-            self._cleaner.move(moves, self.copy_piece)
+            moves = [
+                Move(partition, location, scan(batch)[0], batch, max_timestamp_ms)
+                for (partition, location, max_timestamp_ms), batch in zip(piece, batches, strict=True)
+            ]
+            self._cleaner.move(self, moves, self.copy_piece)
 
-        self._cleaner.read(self._file, [location for _partition, location in piece], taken)
+        self._cleaner.read(self, [location for _partition, location, _ms in piece], taken)
 
-    def _take(self) -> Iterator[tuple[Partition, Location]]:
+    def _take(self) -> Iterator[tuple[Partition, Location, int]]:
+        """The next batches: where each lies now, and its greatest timestamp."""
         size_bytes = 0
         while self._found and size_bytes < PIECE_BYTES:
             partition, last_offset = self._found.pop()
@@ -305,4 +345,4 @@ class _Rewriting:
             location = partition.index.location(number)
             if location.file == self._file:  # not moved or cut meanwhile
                 size_bytes += location.size_bytes
-                yield partition, location
+                yield partition, location, partition.index.max_timestamp_ms(number)

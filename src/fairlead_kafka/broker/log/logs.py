@@ -12,6 +12,7 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.base.limits import TAIL_CACHE_MAX_BYTES
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.log.by_time import Found, first_at, newest
 from fairlead_kafka.broker.log.cache import TailCache
 from fairlead_kafka.broker.log.checkpoints import Checkpoints
@@ -52,8 +53,13 @@ class LogHost(Protocol):
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> object:
         """Run `function` `milliseconds` from now, in a step of its own."""
 
-    def bind(self, function: Callable[..., object]) -> Callable[..., None]:
-        """Bind `function` to the owner of the work at hand, to be called later in its name."""
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> object:
+        """Run `function` again and again, `wait_ms()` milliseconds after its last end, whatever it
+        raises. `name` is for the log."""
+
+    def bind(self, function: Callable[..., object], owner: Owner | None = None) -> Callable[..., None]:
+        """Bind `function` to `owner`, or to the owner of the work at hand, to be called later in
+        its name."""
 
 
 class Logs:
@@ -91,6 +97,7 @@ class Logs:
             self._reader,
             self._mover,
             self._soon,
+            host.bind,
             lambda: host.wall_ms,
         )
 
@@ -348,8 +355,7 @@ class Logs:
                 self.checkpoints.recovered(result.place, result.entry_count)
                 if result.entry_count:
                     self._writer.recovered()
-                self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
-                self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
+                self._begin_regular_work()
             done(result)
 
         replay = Replay(self._partition_if_known, self._segments, self._host.wall_ms)
@@ -361,13 +367,17 @@ class Logs:
         except KeyError:
             return None
 
-    def _checkpoint_now_and_then(self) -> None:
-        self.checkpoints.write_if_due()
-        self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
-
-    def _clean_now_and_then(self) -> None:
-        self._cleaner.look(self._settings)
-        self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
+    def _begin_regular_work(self) -> None:
+        self._host.repeat(
+            "checkpoints of the log",
+            lambda: self._settings.checkpoint_interval_ms,
+            self.checkpoints.write_if_due,
+        )
+        self._host.repeat(
+            "cleaning of the log",
+            lambda: self._settings.cleaner_interval_ms,
+            lambda: self._cleaner.look(self._settings),
+        )
 
     def check(self) -> None:
         """Raise CheckFailed unless the log's redundant state agrees: see the `check` of each of its
