@@ -196,12 +196,17 @@ class Driver:
             BROKER_CONFIGS.parse("broker", config or {}), random.Random(7)
         )
         self.now_ns = 0
-        self.accepts = True
-        """The broker takes new connections."""
+        self.held_listeners: set[int] = set()
+        """Numbers of the listeners at which the broker takes no new connections."""
         self.clients: dict[int, Client] = {}
         self.authenticate: Callable[[fx.Authenticate], ev.Authenticated] | None = None
         """What the host says of a token; None: nothing yet."""
         self.start()
+
+    @property
+    def accepts(self) -> bool:
+        """True if the broker takes new connections at every listener."""
+        return not self.held_listeners
 
     def start(self) -> Answer:
         self.broker = checked(Broker(0, self.controller, "/data", random.Random(11)))
@@ -262,7 +267,8 @@ class Driver:
         elif isinstance(effect, fx.AwaitSent):
             self.clients[effect.connection].await_sent(effect.position)
         elif isinstance(effect, fx.HoldListener):
-            self.accepts = not effect.held
+            change = self.held_listeners.add if effect.held else self.held_listeners.discard
+            change(effect.listener)
         elif isinstance(effect, fx.Listen):
             self.broker.receive(ev.Listening(effect.listener, effect.host, effect.port or 9092))
         elif isinstance(effect, fx.Authenticate) and self.authenticate is not None:

@@ -267,6 +267,41 @@ def test_the_bound_on_connections_may_change_while_the_broker_runs() -> None:
     driver.broker.clients.check()
 
 
+def test_a_waiting_connection_that_ends_once_it_is_served_makes_room_for_the_next() -> None:
+    driver = driver_with(max_connections=1)
+    first, second, third = driver.connect(), driver.connect(), driver.connect()
+    second.send(ApiKey.METADATA, 0, topics=[Message(name="")] * (REQUEST_ELEMENTS_MAX + 1))
+    third.send(ApiKey.API_VERSIONS, 0)
+    configure(first, "max.connections", "3")
+    assert (second.closed, third.held, len(third.arrived)) == (True, False, 1)
+    assert driver.broker.guard.errors == 0
+    driver.broker.clients.check()
+
+
+def test_brokers_with_a_listener_of_their_own_take_the_place_of_clients() -> None:
+    driver = driver_with(
+        max_connections=2,
+        listeners="CLIENTS://127.0.0.1:9092,BROKERS://127.0.0.1:9192",
+        listener_security_protocol_map="CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+        inter_broker_listener_name="BROKERS",
+    )
+    first = driver.connect()
+    driver.advance(5)
+    second, waiting = driver.connect(), driver.connect()
+    assert (second.held, waiting.held, driver.held_listeners) == (False, True, {1})
+    brokers = [driver.connect(listener=2)]
+    assert (first.closed, second.closed, waiting.held) == (True, False, True)
+    brokers += [driver.connect(listener=2) for _ in range(2)]
+    assert [each.closed for each in (second, *brokers)] == [True, False, False, False]
+    assert (waiting.held, driver.held_listeners) == (True, {1})
+    driver.broker.clients.check()
+    for each in brokers[:2]:
+        driver.broker.receive(ev.Disconnected(each.connection, "closed by the peer"))
+    driver.run()
+    assert (waiting.held, driver.held_listeners) == (False, {1})
+    driver.broker.clients.check()
+
+
 def test_connections_of_one_address_are_bounded_by_themselves() -> None:
     driver = driver_with(max_connections_per_ip=1, max_connections_per_ip_overrides="10.0.0.2:2")
     opened = [

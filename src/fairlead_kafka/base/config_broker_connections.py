@@ -76,7 +76,8 @@ CONNECTION_KEYS = (
         "max.connections",
         _T.INT,
         INT_MAX,
-        "Connections to one broker; with so many, new ones wait until others end.",
+        "Connections to one broker; with so many, new ones wait until others end, but for brokers' at a "
+        "listener of their own.",
         _BROKER,
         at_least(0),
         dynamic=True,

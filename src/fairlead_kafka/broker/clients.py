@@ -3,10 +3,12 @@ the memory that all of them hold together.
 
 Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its
 configs. Above `max.connections` no connection is accepted until another is closed: connections
-accepted meanwhile are neither read nor served. Above `max.connections.per.ip` a connection is
-closed at once, and above its address' `connection_creation_rate` after a while. One on which
-nothing happened for `connections.max.idle.ms` is closed, but never while a request waits for its
-answer, or the connection is muted by a quota.
+accepted meanwhile are neither read nor served. Where brokers have a listener of their own, theirs
+are accepted, and for each the client's that was used longest ago is closed. Above
+`max.connections.per.ip` a connection is closed at once, and above its address'
+`connection_creation_rate` after a while. One on which nothing happened for
+`connections.max.idle.ms` is closed, but never while a request waits for its answer, or the
+connection is muted by a quota.
 
 Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing
 more is read until they take half of it. Exceptions are connections of brokers, because clients wait
@@ -98,7 +100,9 @@ class Clients:
         session = Session(broker, event.connection, event.peer, broker.listener_by_number(event.listener))
         self.sessions[event.connection] = session
         self._by_address[address] = self._by_address.get(address, 0) + 1
-        if len(self.sessions) > broker.settings["max.connections"]:
+        if self._protects(session.listener):
+            self._close_excess()
+        elif len(self.sessions) > broker.settings["max.connections"]:
             session.blocked = True
             self._blocked[session] = None
             self.hold(session)
@@ -176,15 +180,32 @@ class Clients:
     def configured(self) -> None:
         """Called when the configs have changed. If there are too many connections by the new ones,
         those used longest ago are closed, as in Kafka."""
+        self._broker.guard.call(None, self._configure)
+
+    def _configure(self) -> None:
         self._unblock()
-        served = sorted(
-            (each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns
-        )
-        for session in served[: max(0, len(served) - self._broker.settings["max.connections"])]:
-            session.close()
+        self._close_excess()
         self._hold_listener()
 
     # --- How many
+
+    def _protects(self, listener: str) -> bool:
+        """True if the connections of a listener never wait for `max.connections`: it is the
+        brokers', and clients have another (`ConnectionQuotas.protectedListener`)."""
+        broker = self._broker
+        return len(broker.listeners) > 1 and listener == broker.links.listener.name
+
+    def _close_excess(self) -> None:
+        """Close the clients' connections used longest ago while more than `max.connections` are
+        served."""
+        excess = len(self.sessions) - len(self._blocked) - self._broker.settings["max.connections"]
+        if excess <= 0:
+            return
+        served = (
+            each for each in self.sessions.values() if not each.blocked and not self._protects(each.listener)
+        )
+        for session in sorted(served, key=lambda each: each.active_ns)[:excess]:
+            session.close()
 
     def _allowed(self, address: str) -> int:
         settings = self._broker.settings
@@ -194,8 +215,9 @@ class Clients:
         return allowed
 
     def _unblock(self) -> None:
-        room = self._broker.settings["max.connections"] - (len(self.sessions) - len(self._blocked))
-        for session in list(self._blocked)[: max(room, 0)]:
+        most = self._broker.settings["max.connections"]
+        while self._blocked and len(self.sessions) - len(self._blocked) < most:
+            session = next(iter(self._blocked))
             del self._blocked[session]
             session.blocked = False
             self.hold(session)
@@ -207,7 +229,8 @@ class Clients:
         if held != self._listener_held:
             self._listener_held = held
             for listener in self._broker.listeners:
-                self._broker.emit(HoldListener(listener.number, held))
+                if not self._protects(listener.name):
+                    self._broker.emit(HoldListener(listener.number, held))
 
     # --- How long idle
 

@@ -127,7 +127,7 @@ class StateLog:
         encoded = [encode_entry(entry) for entry in entries]
         columns = columns_from_lists([key for key, _ in encoded], [value for _, value in encoded])
         write = PendingWrite([written])
-        taken, outcome = False, -1
+        taken, outcome = False, int(ErrorCode.NONE)
 
         def take() -> None:
             nonlocal taken
@@ -152,7 +152,7 @@ class StateLog:
 
         shard.writes.append(write)
         self._append(SHARE_STATE_TOPIC, shard.partition, columns, done)
-        if outcome > 0 and not taken:
+        if outcome and not taken:
             raise BrokerError(outcome, f"the log of share partition {entries[0][0]} takes nothing just now")
         if not taken:
             take()
