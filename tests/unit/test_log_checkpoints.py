@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.guard import SharedDamage
 from fairlead_kafka.broker.log.recovery import CHECKPOINT_NAMES
 from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
@@ -328,3 +329,19 @@ def test_producers_are_unpacked_when_somebody_asks() -> None:
     assert states._packed, "a checkpoint takes them as they are"
     assert len(states) == 1
     assert not states._packed
+
+
+@pytest.mark.parametrize("place", ["checkpoints.Place", "checkpoint.Encoder.content"])
+def test_a_checkpoint_that_raises_ends_the_broker_and_is_not_waited_for(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else none would be written any more, no file deleted, and the stop would wait for it."""
+    rig = filled()
+    monkeypatch.setattr(f"fairlead_kafka.broker.log.{place}", lambda *_arguments: 1 / 0)
+
+    def write() -> None:
+        rig.logs.checkpoints.write_if_due()
+        rig.run()
+
+    with pytest.raises(SharedDamage, match="the checkpoints of the log"):
+        rig.guard.call(None, write)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fairlead_kafka.broker.log.cleaner import ASIDE_MS
-from fairlead_kafka.core.effects import FileRead
 from fairlead_kafka.records import Compression, decode, scan
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
@@ -335,22 +334,6 @@ def test_the_newest_batch_of_a_producer_stays_though_it_is_empty() -> None:
 # --- Work that is interrupted
 
 
-def test_a_cut_while_compaction_is_under_way_ends_it() -> None:
-    rig = rig_with()
-    rig.append(keyed((b"a", b"1")))
-    rig.append(keyed((b"a", b"2")))
-    rig.append(keyed((b"b", b"3")))
-    rig.disk.append_ms = 5
-    rig.disk.sync_ms = 5
-    rig.advance(LOOK_MS + 2)
-    rig.logs.truncate(rig.partition(), 1)
-    rig.advance(100)
-    assert rig.partition().log_end == 1
-    rig.advance(LOOK_MS)
-    rig.crash()
-    assert rig.values() in ({0: b"1"}, {})
-
-
 def test_a_disk_that_fails_leaves_everything_as_it_was() -> None:
     rig = rig_with()
     for _ in range(3):
@@ -464,46 +447,3 @@ def test_what_comes_round_comes_again_after_it_raised(monkeypatch: pytest.Monkey
     rig.advance(LOOK_MS)
     assert sorted(rig.values()) == [1, 2]
     assert any("checkpoint" in path for path in rig.disk.files.keys() - before.keys())
-
-
-@pytest.mark.parametrize("compacts", [False, True])
-def test_a_batch_that_was_cut_while_it_was_read_is_not_put_in_the_place_of_its_successor(
-    compacts: bool,
-) -> None:
-    rig = rig_with() if compacts else LogRig()
-    rig.append(records(b"keeps the file"), number=1)
-    rig.replicate(records(bytes(1 if compacts else 2_000_000)), 0)
-    rig.replicate(keyed((b"a", b"OLD"), (b"b", b"old")), 1)
-    rig.replicate(keyed((b"a", b"last")), 3)
-    rig.replicate(keyed((b"z", b"end")), 4)
-    if not compacts:
-        rig.logs.move_start(rig.partition(), 1)  # nearly all of the file is dead
-    rig.logs.cache.rewind(1, 0)  # as if later records had pushed it out of the cache
-    slow: list[tuple[Any, FileRead]] = []
-    carry_out = rig.disk.carry_out
-
-    def hold(handle: Any, effect: Any) -> None:
-        if isinstance(effect, FileRead):
-            slow.append((handle, effect))
-        else:
-            carry_out(handle, effect)
-
-    rig.disk.carry_out = hold  # type: ignore[method-assign]
-    rig.advance(2 * LOOK_MS + 1)
-    if compacts:  # the keys were read; now the batches are
-        rig.disk.carry_out = carry_out  # type: ignore[method-assign]
-        carry_out(*slow.pop())
-        rig.disk.carry_out = hold  # type: ignore[method-assign]
-        rig.advance(100)
-    assert slow
-    rig.logs.truncate(rig.partition(), 1)
-    rig.replicate(keyed((b"x", b"NEW"), (b"y", b"new")), 1, epoch=1)
-    rig.replicate(keyed((b"a", b"last")), 3, epoch=1)
-    rig.replicate(keyed((b"z", b"end")), 4, epoch=1)
-    rig.disk.carry_out = carry_out  # type: ignore[method-assign]
-    for handle, effect in slow:
-        carry_out(handle, effect)
-    rig.advance(1_000)
-    for _ in range(2):
-        assert (rig.values()[1], rig.values()[2]) == (b"NEW", b"new")
-        rig.crash()

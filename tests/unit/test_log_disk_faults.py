@@ -12,7 +12,7 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.core.effects import FileAppend, FileEffect, FileSync
+from fairlead_kafka.core.effects import FileEffect, FileSync
 from fairlead_kafka.records import scan
 from fairlead_kafka.runtime.virtual_disk import PAGE_BYTES
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
@@ -389,34 +389,3 @@ def test_a_sync_that_fails_while_the_log_is_being_mended_is_mended_too() -> None
     assert (synced, rig.logs.error) == ([False], None)
     assert rig.append(records(b"d")) == [True]
     assert (rig.values(), rig.values(topic=safe)) == ({0: b"a", 1: b"d"}, {})
-
-
-@pytest.mark.parametrize("cleanly", [True, False])
-def test_a_file_that_a_lost_group_began_is_deleted_before_appends_are_taken_again(cleanly: bool) -> None:
-    """Else it would be read, after a restart, as what follows the file that goes on."""
-    rig = LogRig({TOPIC: ("events", limits(flush_messages=1))}, log_segment_bytes="1048576")
-    rig.append(records(b"a" * 400_000))
-    rig.disk.watch = lambda _handle, effect: (
-        rig.disk.faults.fail(FOLDER, errno.EIO)
-        if isinstance(effect, FileAppend) and effect.path == SECOND
-        else None
-    )
-    told = list[bool]()
-    for tag in (b"x", b"y"):  # in one step, the first to the end of one file, the other to the next
-        data = records(tag * 400_000)
-        rig.logs.append(rig.partition(), memoryview(data), scan(data)[0], 0, rig.wall_ms)
-    rig.logs.when_written(told.append)
-    rig.run()
-    assert told == [False]
-    rig.disk.watch = lambda _handle, _effect: None
-    rig.advance(2.5 * MEND_MS)
-    rig.disk.faults.heal(FOLDER)
-    rig.advance(2 * MEND_MS)
-    for tag in (b"p", b"q", b"r"):
-        assert rig.append(records(tag)) == [True]
-    before = rig.values()
-    if cleanly:
-        rig.logs.close(lambda: None)
-        rig.run()
-    rig.crash()
-    assert rig.values() == before

@@ -119,6 +119,7 @@ class Checkpoints:
     def _now(self) -> tuple[int, int]:
         return self._segments.active, self._segments.active_size_bytes
 
+    @shared("the checkpoints of the log")
     def _begin(self, dead: list[int], *, synced: bool, done: Callable[[], None]) -> None:
         if self._writer.error is not None:
             done()
@@ -163,6 +164,7 @@ class Checkpoints:
 
             self._files.replace(f"{self._segments.folder}/{rest[0]}", content, written)
 
+        @shared("the checkpoints of the log")
         def collect(success: bool) -> None:
             if not success:
                 self.taking.clear()

@@ -214,21 +214,26 @@ class _Compaction(_Work):
         self._partition = what.partition
         self._offset = what.dirty_start
         self._stop = what.stop
+        self._cuts = what.partition.cuts
         self._latest = Latest(cleaner.settings.cleaner_keys_limit_bytes)
         self._compactor: BatchCompactor | None = None
 
-    def _next_piece(self) -> tuple[list[Location], int] | None:
-        """Locations of the next piece's batches, and the offset where it ends.
-
-        None if the pass is obsolete by now; it is ended then.
-        """
+    def _obsolete(self) -> bool:
+        """End the pass, and return True, if what it knows of the partition does not hold any more:
+        its topic is gone or is not compacted, or other records may be at offsets it has seen."""
         partition = self._partition
-        if (
-            not self._cleaner.holds(partition)
-            or partition.log_end < self._stop
-            or not partition.limits.compact
-        ):
+        obsolete = (
+            not self._cleaner.holds(partition) or partition.cuts != self._cuts or not partition.limits.compact
+        )
+        if obsolete:
             self._cleaner.ended(again=False)
+        return obsolete
+
+    def _next_piece(self) -> tuple[list[Location], int] | None:
+        """Locations of the next piece's batches, and the offset where it ends; None if the pass has
+        ended."""
+        partition = self._partition
+        if self._obsolete():
             return None
         self._offset = max(self._offset, partition.log_start)
         locations = partition.select(self._offset, self._stop, PIECE_BYTES, at_least_one=True)
@@ -257,6 +262,8 @@ class _Compaction(_Work):
         aborted = [(one.producer_id, one.first_offset) for one in self._partition.aborted(self._offset, end)]
 
         def taken(batches: list[Buffer]) -> None:
+            if self._obsolete():
+                return
             self._latest.add(b"".join(batches), aborted, self._offset, end)
             self._offset = end
             self._cleaner.later(self, self.map_piece)
@@ -274,6 +281,8 @@ class _Compaction(_Work):
             return
 
         def taken(batches: list[Buffer]) -> None:
+            if self._obsolete():
+                return
             assert self._compactor is not None
             moves = []
             for location, batch in zip(locations, batches, strict=True):
@@ -291,6 +300,8 @@ class _Compaction(_Work):
         note = pack_note(partition.topic_id_bytes, partition.partition, NoteKind.cleaned, end, now_ms)
 
         def noted() -> None:
+            if self._obsolete():
+                return
             partition.passes = passes_after(partition, end, now_ms)
             self._cleaner.ended(again=True)
 

@@ -46,6 +46,7 @@ class Partition:
         "_transactions",
         "_transactions_known",
         "_unsynced_count",
+        "cuts",
         "epochs",
         "high_watermark",
         "index",
@@ -83,6 +84,8 @@ class Partition:
         """Passes of compaction: (the offset it came to, when in milliseconds since 1970), in order
         of both."""
         self._unsynced_count = 0
+        self.cuts = 0
+        """How many times offsets were taken back, to be given to other records."""
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -183,6 +186,7 @@ class Partition:
         index = self.index
         first = index.first_reaching(end_offset)
         end = min(end_offset, index.base_offset(first)) if first < len(index) else end_offset
+        self.cuts += end < self.log_end
         self.log_end = end
         self.written_end = min(self.written_end, end)
         self.high_watermark = min(self.high_watermark, end)
@@ -353,6 +357,7 @@ class Partition:
 
     def drop_all(self) -> list[tuple[int, int]]:
         """Remove all batches, for the topic was deleted. Returns them as (file, size in bytes)."""
+        self.cuts += 1
         self.size_bytes = 0
         self._transactions, self._transactions_known = None, True
         index, self.index = self.index, EMPTY_INDEX
