@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.broker.controller import (
     AlterOperation,
     ConfigAlteration,
@@ -160,19 +161,25 @@ class _Disk:
 
     def __init__(self) -> None:
         self.full = False
+        self.room_after = 0
+        """Writes refused until there is room; 0: there is none until `full` is set."""
         self.lines: list[bytes] = []
         self.replaced = 0
 
     def replace(self, data: bytes) -> None:
-        if self.full:
-            raise OSError(28, "No space left on device")
+        self._room()
         self.lines = [data]
         self.replaced += 1
 
     def append(self, data: bytes) -> None:
-        if self.full:
-            raise OSError(28, "No space left on device")
+        self._room()
         self.lines.append(data)
+
+    def _room(self) -> None:
+        if self.full:
+            self.room_after -= 1
+            self.full = self.room_after != 0
+            raise OSError(28, "No space left on device")
 
 
 def test_when_the_log_cannot_be_written_nothing_changes_any_more() -> None:
@@ -243,6 +250,112 @@ def test_a_broker_that_comes_back_before_its_end_could_be_written_is_not_in_sync
     for now_ms in (1_000, 2_000):
         assert (one.leader, one.isr) == (1, (1,))
         controller.tick(now_ms * 1_000_000)
+
+
+@pytest.mark.parametrize("room", ["before the second ends", "between two writes", "before both"])
+def test_brokers_that_end_while_the_log_is_full_leave_in_the_order_in_which_they_ended(room: str) -> None:
+    """Broker 1 ended last and has everything; broker 0 lost what it had not synced."""
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1]})
+    disk.full = True
+    controller.broker_stopped(0)
+    controller.tick(0)
+    disk.full = room != "before the second ends"
+    controller.broker_stopped(1)
+    if room == "between two writes":
+        disk.room_after = 1
+        controller.tick(1_000_000_000)
+    disk.full = False
+    controller.broker_started(node(0))
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == (NO_LEADER, (1,))
+    controller.broker_started(node(1))
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == (1, (1,))
+
+
+def test_a_broker_that_ends_is_written_before_the_resignation_of_one_that_runs() -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1]})
+    disk.full = True
+    controller.broker_stopping(0)
+    disk.full = False
+    controller.broker_stopped(1)
+    for now_ms in (0, 1_000):
+        one = controller.image.topics["a"].partitions[0]
+        assert (one.leader, one.isr) == (0, (0,))
+        controller.tick(now_ms * 1_000_000)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["and ends", "and runs"])
+def test_a_broker_that_resigned_first_and_ended_last_stays_in_sync(ends: bool) -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [1, 0]})
+    disk.full = True
+    controller.broker_stopping(1)
+    controller.broker_stopped(0)
+    if ends:
+        controller.broker_stopped(1)
+    disk.full = False
+    for now_ms in (0, 1_000):
+        controller.tick(now_ms * 1_000_000)
+    assert controller.image.topics["a"].partitions[0].isr == (1,)
+    controller.broker_started(node(0))
+    assert controller.image.topics["a"].partitions[0].leader == (NO_LEADER if ends else 1)
+
+
+def test_an_end_from_before_all_stop_is_written_still() -> None:
+    """Else the broker that ended first would be in sync after the restart, and might lead."""
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1]})
+    disk.full = True
+    controller.broker_stopped(0)
+    disk.full = False
+    controller.cluster_stopping()
+    controller.broker_stopped(1)
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert again.image.topics["a"].partitions[0].isr == (1,)
+
+
+def test_a_broker_whose_start_could_not_be_written_is_waited_for_no_longer_than_others() -> None:
+    """The partition that it led has another leader once its time is over."""
+    disk = _Disk()
+    make_controller(brokers=3, log=disk, replace=disk.replace).create_topic("a", assignments={0: [0, 1, 2]})
+    controller = make_controller(brokers=0, replay=b"".join(disk.lines), log=disk, replace=disk.replace)
+    controller.tick(0)
+    for node_id in (1, 2):
+        controller.broker_started(node(node_id))
+    disk.full = True
+    with pytest.raises(BrokerError, match="make room, and try again"):
+        controller.broker_started(node(0))
+    disk.full = False
+    assert controller.image.topics["a"].partitions[0].leader == NO_LEADER
+    for second in range(1, 12):
+        controller.tick(second * 1_000_000_000)
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == (1, (1, 2))
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_no_replica_whose_end_could_not_be_written_takes_over_from_others_in_sync(room: bool) -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1, 2]})
+    disk.full = True
+    controller.broker_stopped(0)
+    disk.full = not room
+    move = [Reassignment("a", 0, [0])]
+    if room:
+        controller.alter_reassignments(move)
+    else:
+        with pytest.raises(BrokerError, match="make room, and try again"):
+            controller.alter_reassignments(move)
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == ((1, (1, 2)) if room else (NO_LEADER, (0, 1, 2)))
 
 
 def test_topics_of_one_request_are_one_decision() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,29 @@ def test_a_replacement_that_fails_leaves_the_log_as_it_was(tmp_path: Path) -> No
     file.append(b"more")
     file.close()
     assert path.read_bytes() == before + b"more"
+
+
+def test_a_line_whose_sync_fails_is_not_left_for_a_restart_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused: a topic whose deletion failed would be gone."""
+    path = tmp_path / "metadata.log"
+    file = MetadataFile(path, durable=True)
+    file.replay(make_controller(brokers=0))
+    file.append(b"kept")
+    before = path.read_bytes()
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            file.append(b"refused")
+    assert path.read_bytes() == before
+    file.append(b"next")
+    file.close()
+    assert path.read_bytes() == before + b"next"
 
 
 def test_a_cluster_folds_its_log_as_it_grows(tmp_path: Path) -> None:

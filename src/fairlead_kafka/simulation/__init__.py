@@ -26,12 +26,12 @@ name a leader that does not exist, forget producers, answer late and with stale 
 
 World `cluster` has real brokers (`real_cluster`) that replicate, one to four of them, and one real
 controller, called directly or over the network. They are killed, stopped, cut from each other and
-from the controller; their disks tear, forget and fill up, and so does the metadata log's; the power
-goes between any two operations of a disk (`cluster_faults`). While it runs, `Watcher` reads as
-consumers do, compares replicas below their high watermarks, and checks that these never go back;
-`Committer` commits offsets. In the end the cluster has to become whole by itself, the metadata log
-has to tell of it as it is, and all replicas have to be equal to the last byte
-(`replica_logs`), be killed as a whole, and recover once more.
+from the controller; their disks tear, forget and fill up, and so does the metadata log's; configs
+change and change back; the power goes between any two operations of a disk (`cluster_faults`).
+While it runs, `Watcher` reads as consumers do, compares replicas below their high watermarks, and
+checks that these never go back; `Committer` commits offsets. In the end the cluster has to become
+whole by itself, the metadata log has to tell of it as it is, and all replicas have to be equal to
+the last byte (`replica_logs`), be killed as a whole, and recover once more.
 
 Two worlds `cluster` of five have groups (`groups`, drawn by `group_story`): real consumer machines
 of both protocols (`member`), some of which process in transactions (`processor`). Members join,

@@ -4,10 +4,19 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from errno import EIO, ENOSPC
 
-from fairlead_kafka.broker.controller import AlterReassignments, ElectLeaders, Reassignment
+from fairlead_kafka.broker.controller import (
+    CLUSTER_WIDE,
+    AlterBrokerConfigs,
+    AlterOperation,
+    AlterReassignments,
+    AlterTopicConfigs,
+    ConfigAlteration,
+    ElectLeaders,
+    Reassignment,
+)
 from fairlead_kafka.runtime import Handle
 from fairlead_kafka.simulation.fault_plan import Fault
 from fairlead_kafka.simulation.faults import End, Faults, Scene, conditions_of
@@ -52,6 +61,8 @@ AMONG_THEM = ("held syncs", "held syncs", "read again")
 """Kinds of faults that some worlds have besides (`fault_plan.among_them`)."""
 ON_THE_CONTROLLER = ("full metadata",)
 """Kinds of faults of the controller, which some worlds have besides."""
+CONFIGURING = ("topic config", "broker config")
+"""Kinds of changes of configs, which some worlds have besides."""
 SYNC_MS = 3.0
 APPEND_MS = 0.05
 """Milliseconds that an append takes on a healthy disk."""
@@ -73,6 +84,8 @@ class ClusterFaults(Faults):
         super().__init__(scene)
         self._cluster = cluster
         self._flushed = flushed
+        self._to_end: list[Callable[[], None]] = []
+        """Ends of what may be refused while the metadata log is full."""
         cluster.may_lose_power = self.may_lose_power
 
     def broker_handles(self) -> Sequence[Handle]:
@@ -84,6 +97,8 @@ class ClusterFaults(Faults):
         super().heal()
         self._disk_heals()
         self._cluster.make_room()
+        for end in self._to_end:
+            end()
         self._cluster.heal_all()
         for one in self._cluster.brokers:
             for other in self._cluster.brokers[: one.node_id]:
@@ -226,6 +241,30 @@ class ClusterFaults(Faults):
         """Fill the disk of the metadata log: the controller can decide nothing."""
         self._cluster.metadata.full = True
         return self._cluster.make_room
+
+    def _topic_config(self, fault: Fault) -> End:
+        """Give a topic a config, and take it away when the fault ends."""
+        return self._configure(AlterTopicConfigs, fault.what["topic"], fault.what["config"])
+
+    def _broker_config(self, fault: Fault) -> End:
+        """Give a broker, or all, a config, and take it away when the fault ends."""
+        broker = fault.what["broker"]
+        return self._configure(
+            AlterBrokerConfigs, CLUSTER_WIDE if broker < 0 else str(broker), fault.what["config"]
+        )
+
+    def _configure(
+        self, decision: type[AlterTopicConfigs] | type[AlterBrokerConfigs], name: str, config: str
+    ) -> End:
+        key, _equals, value = config.partition("=")
+        decide = self._cluster.controller.decide
+
+        def end() -> None:
+            decide(decision(name, [ConfigAlteration(key, AlterOperation.DELETE)]), _heedless)
+
+        decide(decision(name, [ConfigAlteration(key, AlterOperation.SET, value)]), _heedless)
+        self._to_end.append(end)
+        return end
 
     def _held_syncs(self, fault: Fault) -> End:
         """Let one broker's syncs wait until the fault ends, and at times fail then: what others

@@ -19,13 +19,38 @@ EARLY_MS = 60.0
 KINDS_MAX = 5
 """Kinds of faults in one world: few, so that each comes often enough to overlap with itself."""
 
-AMONG_SHARE, AMONG_MAX, AMONG_SALTS = 0.3, 4, (0x5CB5, 0xF150)
+AMONG_SHARE, AMONG_MAX, AMONG_SALTS = 0.3, 4, (0x5CB5, 0xF150, 0xC0F1)
 """Share of the seeds with faults of `among_them`, how many they have at most, and what makes the
 generator of each group of kinds. The salts leave out the seeds that tests name: these go on telling
 what they were chosen for."""
 
 MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids", "read again")
 """Kinds that have no end, or end by themselves."""
+
+
+TOPIC_CONFIGS = (
+    "compression.type=lz4",
+    "compression.type=uncompressed",
+    "flush.messages=1",
+    "max.message.bytes=300",
+    "message.timestamp.type=LogAppendTime",
+    "min.insync.replicas=1",
+    "min.insync.replicas=3",
+)
+"""Configs that a topic may have for a while."""
+BROKER_CONFIGS = (
+    "compression.type=gzip",
+    "log.cleaner.backoff.ms=20",
+    "log.flush.interval.messages=1",
+    "log.flush.interval.ms=5",
+    "log.message.timestamp.type=LogAppendTime",
+    "max.connections=4",
+    "message.max.bytes=400",
+    "min.insync.replicas=1",
+    "min.insync.replicas=3",
+    "transaction.partition.verification.enable=false",
+)
+"""Configs that a broker, or all, may have for a while."""
 
 
 Details = TypedDict(
@@ -36,6 +61,7 @@ Details = TypedDict(
         "bytes": int,
         "bytes_per_ms": float,
         "client": int,
+        "config": str,
         "connections": int,
         "effects": int,
         "elect": bool,
@@ -205,6 +231,16 @@ class Drawing:
 
     def _full_metadata(self) -> Details:
         return {}
+
+    def _topic_config(self) -> Details:
+        topic, _partition = self._rng.choice(list(self._place.partitions))
+        return {"topic": topic, "config": self._rng.choice(TOPIC_CONFIGS)}
+
+    def _broker_config(self) -> Details:
+        return {
+            "broker": self._rng.choice([-1, self._broker()]),
+            "config": self._rng.choice(BROKER_CONFIGS),
+        }
 
     def _held_syncs(self) -> Details:
         return {"broker": self._broker(), "lost": self._rng.random() < 0.6}

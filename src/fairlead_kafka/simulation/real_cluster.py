@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from errno import ENOSPC
 from random import Random
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConnectionFailed, UsageError
 from fairlead_kafka.broker import Broker, Controller, Faults, KillBroker, StartBroker, StopBroker
@@ -209,10 +210,12 @@ class RealBroker:
     def _started(self, _: object, error: Exception | None) -> None:
         if error is None or not self.running:
             return
-        if not self._cluster.metadata.full:
+        if getattr(error, "code", None) != ErrorCode.KAFKA_STORAGE_ERROR:
             raise UsageError(f"broker {self.node_id} did not start: {error!r}")
         self.running, self.refused = False, True
         self._host.remove(self.handle)
+        if not self._cluster.metadata.full:  # there has been room since
+            self.start()
 
 
 class Clockwork:
@@ -334,6 +337,16 @@ class RealCluster:
             f"as {written.get((topic.name, index))}"
             for topic, index, one in self.controller.image.partitions()
             if written.get((topic.name, index)) != (one.replicas, one.isr)
+        ]
+
+    def outdated(self) -> list[str]:
+        """A line for each broker that runs with other configs than the controller has for it."""
+        return [
+            f"broker {broker.node_id} runs with {key} = {value!r}, and it was set to {wanted[key]!r}"
+            for broker in self.brokers
+            for wanted in (self.controller.broker_settings(broker.node_id),)
+            for key, value in broker.machine.settings.values_by_key.items()
+            if wanted[key] != value
         ]
 
     def heal_all(self) -> None:

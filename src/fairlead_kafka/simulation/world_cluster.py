@@ -35,6 +35,7 @@ from fairlead_kafka.simulation.cluster_faults import (
     ALONE,
     AMONG_THEM,
     APPEND_MS,
+    CONFIGURING,
     DISTANT,
     ON_THE_CONTROLLER,
     SYNC_MS,
@@ -85,7 +86,7 @@ class ClusterWorld(World):
 
     name = "cluster"
     faults_max = 9
-    kinds_among_them = (AMONG_THEM, ON_THE_CONTROLLER)
+    kinds_among_them = (AMONG_THEM, ON_THE_CONTROLLER, CONFIGURING)
     producers_max = 2
     latencies_ms = (0.1, 1.0, 3.0)
     """Upper bounds of the latency one way, ms: a record goes back and forth twice before it is
@@ -336,8 +337,8 @@ class ClusterWorld(World):
     def _converge(self, when: str) -> None:
         for apart in converge(self.host, self.cluster, CONVERGENCE_MS):
             self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, {apart}")
-        for forgotten in self.cluster.forgotten():
-            self.outcome.violated(f"{when}, {forgotten}")
+        for difference in [*self.cluster.forgotten(), *self.cluster.outdated()]:
+            self.outcome.violated(f"{when}, {difference}")
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
         """Committed offsets at the coordinators, after a restart of all brokers; see `World`."""

@@ -22,6 +22,7 @@ from fairlead_kafka.simulation.checking import begin_checking, check_all
 from fairlead_kafka.simulation.cluster_faults import (
     AMONG_THEM,
     APPEND_MS,
+    CONFIGURING,
     ON_THE_CONTROLLER,
     SYNC_MS,
     ClusterFaults,
@@ -101,7 +102,7 @@ class TransactionsWorld:
         )
         place = Place(len(self.producers), BROKERS, [(of.topic, of.partition) for of in partitions])
         drawn = Drawing(Random(rng.getrandbits(64)), place, self._until_ms).plan(KINDS, FAULTS_MAX)
-        drawn += among_them(seed, (AMONG_THEM, ON_THE_CONTROLLER), place, self._until_ms)
+        drawn += among_them(seed, (AMONG_THEM, ON_THE_CONTROLLER, CONFIGURING), place, self._until_ms)
         self._plan = sorted(drawn, key=lambda fault: fault.at_ms)
         self.outcome.faults = len(self._plan)
         self.outcome.plan = "\n".join([f"  {len(self.producers)} producers, {calm}", described(self._plan)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -94,15 +95,20 @@ class MetadataFile:
             _sync_folder(self._path.parent)
 
     def append(self, data: bytes) -> None:
-        """Write one decision of the controller. OSError if that fails, UsageError if the file is
-        closed."""
+        """Write one decision of the controller. OSError if that fails: then nothing of it is left
+        in the file, to be replayed by a restart. UsageError if the file is closed."""
         if self._descriptor is None:
             raise UsageError(f"{self._path}: the cluster is closed")
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
-        if self._durable:
-            os.fdatasync(self._descriptor)
+        size_bytes, view = os.fstat(self._descriptor).st_size, memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+            if self._durable:
+                os.fdatasync(self._descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, size_bytes)
+            raise
 
     def close(self) -> None:
         """Close the file. Idempotent."""

@@ -21,7 +21,7 @@ broker itself if it runs in the controller's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 
@@ -55,9 +55,9 @@ class Brokers:
         self._journal = journal
         self._image = journal.image
         self._awaiting_since_ns: int | None = None
-        self._unwritten: dict[int, None] = {}
-        """Brokers that left while the metadata log could not be written: what follows from it is
-        still to be decided."""
+        self._unwritten: dict[int, bool] = {}
+        """Brokers that left while the metadata log could not be written, in this order: what
+        follows from it is still to be decided, with unclean elections or not."""
         self._try_again_ns: int | None = None
         self.all_stopping = False
         """The cluster ends: nobody takes over from anybody. What is not replicated by now is not
@@ -93,11 +93,11 @@ class Brokers:
                 "and try again",
             )
         awaited = self._journal.awaited
-        awaited.discard(node.node_id)
         broker = BrokerInfo(node, True, self._image.next_broker_epoch(), endpoints=endpoints)
         electorate = self.electorate(coming=node.node_id)
         changes = self.changes(lambda one, unclean, last: after_coming(one, electorate, unclean, last))
         self._journal.commit([broker_record(broker), *changed_records(changes)])
+        awaited.discard(node.node_id)
         if not awaited:
             self._journal.last_leaders.clear()
         return broker.epoch
@@ -169,11 +169,30 @@ class Brokers:
             due.append(self._try_again_ns or 0)
         return min(due, default=None)
 
-    def _leave_again(self) -> None:
-        left, self._unwritten = self._unwritten, {}
-        for node_id in left:
-            if node_id not in self._image.eligible():  # else it came back, which was written
-                self._leave(node_id, self.electorate())
+    def write_ends(self) -> None:
+        """Decide on what follows from ends that could not be written, before anything is decided
+        that counts on the replicas in sync. BrokerError KAFKA_STORAGE_ERROR: it cannot be written
+        yet."""
+        self._leave_again(resigned=False)
+        if not all(map(self._image.is_alive, self._unwritten)):
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                "that brokers have ended could not be written to the metadata log: make room, and try again",
+            )
+
+    def _leave_again(self, *, resigned: bool = True) -> None:
+        """Decide what follows from ends that could not be written, in their order: of replicas that
+        all ended, the one that ended last has everything, and stays in sync. Those that resigned
+        and still run come after all that ended."""
+        for node_id in sorted(self._unwritten, key=self._image.is_alive):
+            if self._image.is_alive(node_id) and not resigned:
+                return
+            came_back = node_id in self._image.eligible()  # which was written
+            if not came_back and not self._write(
+                self._after_leaving(node_id, self.electorate(), self._unwritten[node_id])
+            ):
+                return
+            self._unwritten.pop(node_id, None)
 
     def _patience_ns(self) -> int:
         return ms_to_ns(self._journal.configs.broker_settings()["broker.session.timeout.ms"])
@@ -190,25 +209,38 @@ class Brokers:
     def _leave(
         self, node_id: int, electorate: Electorate, *first: MetadataRecord, unclean: bool = True
     ) -> None:
-        changes = self.changes(
-            lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed)
-        )
-        records = [*first, *changed_records(() if self.all_stopping else changes)]
-        if not records:
+        self._leave_again(resigned=False)
+        self._unwritten.pop(node_id, None)
+        next_to_write = all(map(self._image.is_alive, self._unwritten))
+        records = [*first, *([] if self.all_stopping else self._after_leaving(node_id, electorate, unclean))]
+        if next_to_write and self._write(records):
             return
-        try:
-            self._journal.commit(records)
-        except BrokerError:
-            # Who leads now and who is in sync must be on the disk before anybody acts on it: a
-            # controller that starts again would not know that a replica had left those in sync, and
-            # might let it lead. That nobody leads it takes for granted.
-            lost = self.changes(
-                lambda one, _unclean, _last: (
-                    None if one.leader in electorate.alive else changed(one, leader=NO_LEADER)
-                )
+        # Who leads now and who is in sync must be on the disk before anybody acts on it: a
+        # controller that starts again would not know that a replica had left those in sync, and
+        # might let it lead. That nobody leads it takes for granted.
+        lost = self.changes(
+            lambda one, _unclean, _last: (
+                None if one.leader in electorate.alive else changed(one, leader=NO_LEADER)
             )
-            self._journal.enact_fact([*first, *changed_records(lost)])
-            self._unwritten[node_id] = None
+        )
+        self._journal.enact_fact([*first, *changed_records(lost)])
+        if not self.all_stopping:
+            self._unwritten[node_id] = unclean
+
+    def _after_leaving(self, node_id: int, electorate: Electorate, unclean: bool) -> list[MetadataRecord]:
+        """Records of the changes that follow from a broker's end or resignation."""
+        return changed_records(
+            self.changes(lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed))
+        )
+
+    def _write(self, records: Sequence[MetadataRecord]) -> bool:
+        """Decide; False if it could not be written."""
+        try:
+            if records:
+                self._journal.commit(records)
+        except BrokerError:
+            return False
+        return True
 
     def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:
         """The broker of this id, if `epoch` is that of its present life. BrokerError:

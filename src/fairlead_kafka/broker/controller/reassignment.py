@@ -61,6 +61,7 @@ class Reassignments:
 
     def alter(self, wanted: Sequence[Reassignment], may_change_factor: bool) -> list[BrokerError | None]:
         """Begin, change or cancel reassignments, in one decision; for each None, or the error."""
+        self._brokers.write_ends()  # a replica that ended may count as in sync until then
         results: list[BrokerError | None] = []
         changes: dict[tuple[str, int], ChangedPartition] = {}
         electorate = self._brokers.electorate()
