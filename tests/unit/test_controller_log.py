@@ -307,6 +307,41 @@ def test_a_broker_that_resigned_first_and_ended_last_stays_in_sync(ends: bool) -
     assert controller.image.topics["a"].partitions[0].leader == (NO_LEADER if ends else 1)
 
 
+@pytest.mark.parametrize("room", ["before the last", "after all"])
+@pytest.mark.parametrize("resigns", ["stopping", "with a failed disk"])
+def test_of_brokers_that_all_resign_the_last_goes_on_leading(resigns: str, room: str) -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1, 2]})
+    disk.full = True
+    for node_id in range(3):
+        disk.full = room != "before the last" or node_id < 2
+        if resigns == "stopping":
+            controller.broker_stopping(node_id)
+        else:
+            controller.disk_reported(node_id, controller.image.brokers[node_id].epoch, works=False)
+    disk.full = False
+    for now_ms in (0, 1_000):
+        controller.tick(now_ms * 1_000_000)
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == (2, (2,))
+
+
+def test_a_resignation_from_before_all_stop_is_not_carried_out() -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1]})
+    disk.full = True
+    controller.broker_stopping(0)
+    disk.full = False
+    controller.cluster_stopping()
+    controller.broker_stopped(1)
+    for now_ms in (0, 1_000):
+        controller.tick(now_ms * 1_000_000)
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, one.isr) == (0, (0, 1))
+
+
 def test_an_end_from_before_all_stop_is_written_still() -> None:
     """Else the broker that ended first would be in sync after the restart, and might lead."""
     disk = _Disk()

@@ -106,6 +106,22 @@ def test_fewer_replicas_must_be_in_sync_before_the_others_go() -> None:
     assert seen(one) == ((1,), (1,), (), (), 1)
 
 
+def test_no_partition_is_left_to_a_broker_that_is_only_awaited_while_others_are_in_sync() -> None:
+    """It counts as in sync, and may not come back."""
+    log: list[bytes] = []
+    make_controller(brokers=3, log=log).create_topic("a", assignments={0: [0, 1, 2]})
+    controller = make_controller(brokers=0, replay=b"".join(log))
+    for node_id in (1, 2):
+        controller.broker_started(node(node_id))
+    refused = move(controller, 0)
+    assert refused is not None
+    assert refused.code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert "brokers [0] now" in refused.context
+    controller.broker_started(node(0))
+    assert move(controller, 0) is None
+    assert seen(controller.image.topics["a"].partitions[0]) == ((0,), (0,), (), (), 0)
+
+
 def test_a_move_is_cancelled() -> None:
     controller, one = rig()
     move(controller, 2, 3)

@@ -64,10 +64,10 @@ class Brokers:
         acknowledged (acks=all)."""
 
     def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
-        """The brokers that count in elections now, without one that leaves and with one that
-        comes."""
+        """The brokers that count in elections now, without one that leaves and with one that comes.
+        One whose resignation could not be written yet counts as before it."""
         alive = {node_id for node_id, broker in self._image.brokers.items() if broker.alive}
-        eligible = set(self._image.eligible())
+        eligible = set(self._image.eligible()) | (alive & self._unwritten.keys())
         if coming is not None:
             alive.add(coming)
             eligible.add(coming)
@@ -127,9 +127,14 @@ class Brokers:
     def _resign(self, broker: BrokerInfo) -> None:
         """Take a broker off the leaders and replicas in sync of its partitions, where others are in
         sync."""
-        node_id, electorate = broker.node.node_id, self.electorate()
-        electorate = replace(electorate, eligible=frozenset(electorate.eligible) - {node_id})
-        self._leave(node_id, electorate, broker_record(broker), unclean=False)
+        node_id = broker.node.node_id
+        self._leave_again()
+        self._leave(node_id, self._without(node_id), broker_record(broker), unclean=False)
+
+    def _without(self, node_id: int) -> Electorate:
+        """The electorate without a broker that resigned, and may go on leading."""
+        electorate = self.electorate()
+        return replace(electorate, eligible=set(electorate.eligible) - {node_id})
 
     def stopped(self, node_id: int) -> None:
         """Called when the broker has ended: the partitions that it led are led by the next replica
@@ -185,11 +190,11 @@ class Brokers:
         all ended, the one that ended last has everything, and stays in sync. Those that resigned
         and still run come after all that ended."""
         for node_id in sorted(self._unwritten, key=self._image.is_alive):
-            if self._image.is_alive(node_id) and not resigned:
+            if self._image.is_alive(node_id) and (self.all_stopping or not resigned):
                 return
             came_back = node_id in self._image.eligible()  # which was written
             if not came_back and not self._write(
-                self._after_leaving(node_id, self.electorate(), self._unwritten[node_id])
+                self._after_leaving(node_id, self._without(node_id), self._unwritten[node_id])
             ):
                 return
             self._unwritten.pop(node_id, None)
@@ -211,7 +216,7 @@ class Brokers:
     ) -> None:
         self._leave_again(resigned=False)
         self._unwritten.pop(node_id, None)
-        next_to_write = all(map(self._image.is_alive, self._unwritten))
+        next_to_write = all(unclean and self._image.is_alive(other) for other in self._unwritten)
         records = [*first, *([] if self.all_stopping else self._after_leaving(node_id, electorate, unclean))]
         if next_to_write and self._write(records):
             return

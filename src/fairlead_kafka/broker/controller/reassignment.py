@@ -50,6 +50,22 @@ def _moved(
     return changed(before, replicas=replicas, isr=isr, leader=leader, adding=(), removing=(), new_reign=fewer)
 
 
+def _moved_at_once(
+    name: str, before: PartitionImage, replicas: tuple[int, ...], isr: tuple[int, ...], electorate: Electorate
+) -> PartitionImage | None:
+    """The partition with only these replicas. BrokerError ELIGIBLE_LEADERS_NOT_AVAILABLE if none of
+    those in sync is alive and one that would be removed is: brokers that are awaited after a
+    restart of the controller count as in sync, and may not come back."""
+    alive = set(electorate.alive)
+    if alive.isdisjoint(isr) and not alive.isdisjoint(before.isr):
+        raise BrokerError(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            f"{name} cannot be left to brokers {list(replicas)} now: none of them is alive and in sync, and "
+            "another is; start one of them first",
+        )
+    return _moved(before, replicas, isr, electorate)
+
+
 class Reassignments:
     """Decides on reassignments of partitions to other brokers."""
 
@@ -127,7 +143,7 @@ class Reassignments:
         moving = changed(before, replicas=target + removing, adding=adding, removing=removing)
         over = completed(before if moving is None else moving, electorate)
         if over is not None:
-            return _moved(before, over.replicas, over.isr, electorate)
+            return _moved_at_once(name, before, over.replicas, over.isr, electorate)
         if adding and not topic.internal:
             self._limits.plan([[replica for replica in target if replica not in before.replicas]])
         return moving
@@ -152,4 +168,4 @@ class Reassignments:
                     "or set unclean.leader.election.enable",
                 )
             isr = (next((replica for replica in replicas if replica in electorate.eligible), replicas[0]),)
-        return _moved(before, replicas, isr, electorate)
+        return _moved_at_once(name, before, replicas, isr, electorate)
