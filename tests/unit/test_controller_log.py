@@ -327,6 +327,25 @@ def test_of_brokers_that_all_resign_the_last_goes_on_leading(resigns: str, room:
     assert (one.leader, one.isr) == (2, (2,))
 
 
+@pytest.mark.parametrize("isr", [(0,), (0, 1, 2)])
+def test_who_resigned_does_not_come_before_who_may_lead(isr: tuple[int, ...]) -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
+    topic = controller.create_topic(
+        "a", assignments={0: [0, 1, 2]}, configs={"unclean.leader.election.enable": "true"}
+    )
+    if isr == (0,):
+        for node_id in (1, 2):
+            controller.broker_stopped(node_id)
+            controller.broker_started(node(node_id))
+    assert topic.partitions[0].isr == isr
+    disk.full = True
+    controller.broker_stopping(1)
+    disk.full = False
+    controller.broker_stopped(0)
+    assert controller.image.topics["a"].partitions[0].leader == 2
+
+
 def test_a_resignation_from_before_all_stop_is_not_carried_out() -> None:
     disk = _Disk()
     controller = make_controller(brokers=2, log=disk, replace=disk.replace)

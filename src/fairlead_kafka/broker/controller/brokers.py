@@ -64,17 +64,18 @@ class Brokers:
         acknowledged (acks=all)."""
 
     def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
-        """The brokers that count in elections now, without one that leaves and with one that comes.
-        One whose resignation could not be written yet counts as before it."""
+        """The brokers that count in elections now, without one that leaves and with one that
+        comes."""
         alive = {node_id for node_id, broker in self._image.brokers.items() if broker.alive}
-        eligible = set(self._image.eligible()) | (alive & self._unwritten.keys())
+        eligible = set(self._image.eligible())
         if coming is not None:
             alive.add(coming)
             eligible.add(coming)
         if without is not None:
             alive.discard(without)
             eligible.discard(without)
-        return Electorate(alive, eligible, self._journal.awaited - alive)
+        resigned = (alive & self._unwritten.keys()) - eligible
+        return Electorate(alive, eligible, self._journal.awaited - alive, resigned)
 
     # --- Coming and going
 
@@ -134,7 +135,11 @@ class Brokers:
     def _without(self, node_id: int) -> Electorate:
         """The electorate without a broker that resigned, and may go on leading."""
         electorate = self.electorate()
-        return replace(electorate, eligible=set(electorate.eligible) - {node_id})
+        return replace(
+            electorate,
+            eligible=set(electorate.eligible) - {node_id},
+            resigned=set(electorate.resigned) - {node_id},
+        )
 
     def stopped(self, node_id: int) -> None:
         """Called when the broker has ended: the partitions that it led are led by the next replica

@@ -27,11 +27,14 @@ from fairlead_kafka.broker.controller.image import PartitionImage
 class Electorate:
     """The brokers that count in elections. Those `alive` may go on leading; those `eligible` may
     begin to (not those about to stop). Those `awaited` were alive when the controller itself ended,
-    and have not come back yet: no other leader is elected in their place meanwhile."""
+    and have not come back yet: no other leader is elected in their place meanwhile. Those that have
+    `resigned` and whose resignation could not be written yet may begin to lead where they are in
+    sync and nobody eligible is."""
 
     alive: Collection[int]
     eligible: Collection[int]
     awaited: Collection[int] = frozenset()
+    resigned: Collection[int] = frozenset()
 
 
 def changed(
@@ -82,15 +85,17 @@ def grown(before: PartitionImage, change: PartitionImage) -> PartitionImage:
 
 
 def choose(replicas: Sequence[int], isr: Sequence[int], electorate: Electorate) -> int:
-    """The leader: the first of the replicas that is in sync and eligible.
+    """The leader: the first of the replicas that is in sync and eligible, else the first that has
+    resigned.
 
     NO_LEADER if there is none, or while an earlier replica in sync is awaited.
     """
-    for replica in replicas:
-        if replica in isr and replica in electorate.eligible:
-            return replica
-        if replica in isr and replica in electorate.awaited:
-            break
+    for candidates in (electorate.eligible, electorate.resigned):
+        for replica in replicas:
+            if replica in isr and replica in candidates:
+                return replica
+            if replica in isr and replica in electorate.awaited:
+                break
     return NO_LEADER
 
 

@@ -168,4 +168,5 @@ class Reassignments:
                     "or set unclean.leader.election.enable",
                 )
             isr = (next((replica for replica in replicas if replica in electorate.eligible), replicas[0]),)
+            return _moved(before, replicas, isr, electorate)
         return _moved_at_once(name, before, replicas, isr, electorate)
