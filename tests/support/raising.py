@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from threading import get_ident
 from types import CodeType
 from typing import Any
 from unittest.mock import patch
@@ -54,26 +55,33 @@ def place_of(code: CodeType) -> str:
 @contextmanager
 def before_each_call(look: Look, methods: Collection[str]) -> Iterator[None]:
     """Inside, `look` is shown each handler, each function that was left to be called later or is
-    called in somebody's name, and `methods`, before it is called.
+    called in somebody's name, and `methods`, before it is called in this thread: a cluster that
+    another test left may have a thread of its own.
 
     A broker has to be made inside, for what it leaves to be called later to be shown.
     """
+    here = get_ident()
+
+    def look_here(code: CodeType) -> None:
+        if get_ident() == here:
+            look(code)
+
     with ExitStack() as stack:
         sound = Guard.call
 
         def call(guard: Guard, owner: Any, function: Callable[..., Any], *arguments: Any) -> None:
-            sound(guard, owner, _shown(look, function), *arguments)
+            sound(guard, owner, _shown(look_here, function), *arguments)
 
         stack.enter_context(patch.object(Guard, "call", call))
         for table in (REGISTRY, PRIVATE):
-            looked = {key: replace(api, handler=_shown(look, api.handler)) for key, api in table.items()}
+            looked = {key: replace(api, handler=_shown(look_here, api.handler)) for key, api in table.items()}
             stack.enter_context(patch.dict(table, looked))  # type: ignore[arg-type]
         for place in methods:
             file, _, name = place.partition(":")
             owner, _, method = name.rpartition(".")
             module = import_module(f"fairlead_kafka.broker.{file.removesuffix('.py').replace('/', '.')}")
             kind = getattr(module, owner)
-            stack.enter_context(patch.object(kind, method, _shown(look, getattr(kind, method))))
+            stack.enter_context(patch.object(kind, method, _shown(look_here, getattr(kind, method))))
         yield
 
 
