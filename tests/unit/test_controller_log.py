@@ -182,6 +182,15 @@ class _Disk:
             raise OSError(28, "No space left on device")
 
 
+def _with_full_log(*replicas: int) -> tuple[_Disk, Controller]:
+    """A controller of as many brokers as topic "a" has replicas, after its log became full."""
+    disk = _Disk()
+    controller = make_controller(brokers=len(replicas), log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: replicas})
+    disk.full = True
+    return disk, controller
+
+
 def test_when_the_log_cannot_be_written_nothing_changes_any_more() -> None:
     disk = _Disk()
     controller = Controller(BROKER_CONFIGS.parse("broker", {}), random.Random(7), disk.append)
@@ -235,10 +244,7 @@ def test_who_leads_and_who_is_in_sync_changes_only_once_it_is_written() -> None:
 def test_a_broker_that_comes_back_before_its_end_could_be_written_is_not_in_sync() -> None:
     """Found by seeds of the world `cluster`: its machine had lost power, and with it what was
     acknowledged, and it led."""
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1)
     controller.broker_stopped(0)
     controller.tick(0)
     with pytest.raises(BrokerError, match="make room, and try again"):
@@ -255,10 +261,7 @@ def test_a_broker_that_comes_back_before_its_end_could_be_written_is_not_in_sync
 @pytest.mark.parametrize("room", ["before the second ends", "between two writes", "before both"])
 def test_brokers_that_end_while_the_log_is_full_leave_in_the_order_in_which_they_ended(room: str) -> None:
     """Broker 1 ended last and has everything; broker 0 lost what it had not synced."""
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1)
     controller.broker_stopped(0)
     controller.tick(0)
     disk.full = room != "before the second ends"
@@ -276,10 +279,7 @@ def test_brokers_that_end_while_the_log_is_full_leave_in_the_order_in_which_they
 
 
 def test_a_broker_that_ends_is_written_before_the_resignation_of_one_that_runs() -> None:
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1)
     controller.broker_stopping(0)
     disk.full = False
     controller.broker_stopped(1)
@@ -291,10 +291,7 @@ def test_a_broker_that_ends_is_written_before_the_resignation_of_one_that_runs()
 
 @pytest.mark.parametrize("ends", [True, False], ids=["and ends", "and runs"])
 def test_a_broker_that_resigned_first_and_ended_last_stays_in_sync(ends: bool) -> None:
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [1, 0]})
-    disk.full = True
+    disk, controller = _with_full_log(1, 0)
     controller.broker_stopping(1)
     controller.broker_stopped(0)
     if ends:
@@ -310,10 +307,7 @@ def test_a_broker_that_resigned_first_and_ended_last_stays_in_sync(ends: bool) -
 @pytest.mark.parametrize("room", ["before the last", "after all"])
 @pytest.mark.parametrize("resigns", ["stopping", "with a failed disk"])
 def test_of_brokers_that_all_resign_the_last_goes_on_leading(resigns: str, room: str) -> None:
-    disk = _Disk()
-    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1, 2]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1, 2)
     for node_id in range(3):
         disk.full = room != "before the last" or node_id < 2
         if resigns == "stopping":
@@ -347,10 +341,7 @@ def test_who_resigned_does_not_come_before_who_may_lead(isr: tuple[int, ...]) ->
 
 
 def test_a_resignation_from_before_all_stop_is_not_carried_out() -> None:
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1)
     controller.broker_stopping(0)
     disk.full = False
     controller.cluster_stopping()
@@ -363,10 +354,7 @@ def test_a_resignation_from_before_all_stop_is_not_carried_out() -> None:
 
 def test_an_end_from_before_all_stop_is_written_still() -> None:
     """Else the broker that ended first would be in sync after the restart, and might lead."""
-    disk = _Disk()
-    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1)
     controller.broker_stopped(0)
     disk.full = False
     controller.cluster_stopping()
@@ -396,10 +384,7 @@ def test_a_broker_whose_start_could_not_be_written_is_waited_for_no_longer_than_
 
 @pytest.mark.parametrize("room", [True, False])
 def test_no_replica_whose_end_could_not_be_written_takes_over_from_others_in_sync(room: bool) -> None:
-    disk = _Disk()
-    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
-    controller.create_topic("a", assignments={0: [0, 1, 2]})
-    disk.full = True
+    disk, controller = _with_full_log(0, 1, 2)
     controller.broker_stopped(0)
     disk.full = not room
     move = [Reassignment("a", 0, [0])]
