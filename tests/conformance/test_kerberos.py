@@ -19,6 +19,7 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
+from fairlead_kafka.lab.reserved_port import ReservedPort
 from fairlead_kafka.testing.certificates import Certificates
 from tests.support.waiting import PATIENCE_S, until
 
@@ -101,11 +102,8 @@ def _configured(folder: Path, realm: Realm, port: int) -> Path:
 
 
 @contextlib.contextmanager
-def started(folder: Path) -> Iterator[tuple[Realm, dict[str, str]]]:
+def started(folder: Path, port: int) -> Iterator[tuple[Realm, dict[str, str]]]:
     """A realm with a server, a service and a user; and the environment that leads there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     realm = Realm(folder / "krb5.conf", folder / "kafka.keytab", folder / "alice.keytab")
     profile = _configured(folder, realm, port)
     own = {
@@ -181,7 +179,11 @@ def kerberized(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("kerberos")
     certificates = Certificates(folder)
-    with started(folder) as (realm, own), pytest.MonkeyPatch.context() as patch:
+    with (
+        ReservedPort() as port,
+        started(folder, port.number) as (realm, own),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         for name, value in own.items():
             patch.setenv(name, value)  # of this process, for libkrb5 reads it at each log-in
         patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={realm.config}")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import fairlead_kafka
+from fairlead_kafka.lab.reserved_port import ReservedPort
 from tests.distribution.test_wheel import ROOT, WHOLE, Environment
 from tests.support.waiting import PATIENCE_S, until
 
@@ -36,12 +37,6 @@ def _words(stage: str, instruction: str) -> list[str]:
     (found,) = re.findall(rf"^{instruction} (\[.*\])$", stage, re.MULTILINE)
     words: list[str] = json.loads(found)
     return words
-
-
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
 
 
 @contextmanager
@@ -74,21 +69,23 @@ def _round_trip(servers: str) -> None:
 
 
 def test_the_image_serves_a_cluster(tmp_path: Path) -> None:
-    stage, port = _stage("cluster"), _free_port()
-    words = "\n".join([*_words(stage, "ENTRYPOINT"), *_words(stage, "CMD")])
-    words = words.replace("/data", str(tmp_path)).replace(":9092", f":{port}")
-    with _running(words.split("\n"), port) as servers:
-        _round_trip(servers)
+    stage = _stage("cluster")
+    words = "\n".join([*_words(stage, "ENTRYPOINT"), *_words(stage, "CMD")]).replace("/data", str(tmp_path))
+    with ReservedPort() as port:
+        command = words.replace(":9092", f":{port.number}").split("\n")
+        with _running(command, port.number) as servers:
+            _round_trip(servers)
 
 
 def test_the_composed_cluster_is_reached_from_this_machine(tmp_path: Path) -> None:
-    inside, outside = _free_port(), _free_port()
     service = COMPOSE["services"]["kafka"]
     assert service["ports"] == ["29092:29092"]
     words = [*_words(_stage(service["build"]["target"]), "ENTRYPOINT"), *service["command"]]
-    text = "\n".join(words).replace("/data", str(tmp_path)).replace(":29092", f":{outside}")
-    with _running(text.replace(":9092", f":{inside}").split("\n"), outside) as servers:
-        _round_trip(servers)
+    text = "\n".join(words).replace("/data", str(tmp_path))
+    with ReservedPort() as inside, ReservedPort() as outside:
+        text = text.replace(":29092", f":{outside.number}").replace(":9092", f":{inside.number}")
+        with _running(text.split("\n"), outside.number) as servers:
+            _round_trip(servers)
 
 
 def test_what_compose_names_is_in_the_dockerfile() -> None:

@@ -29,6 +29,7 @@ from fairlead_kafka import (
     TopicPartition,
     UserScramCredentialDeletion,
 )
+from fairlead_kafka.lab.reserved_port import ReservedPort
 from fairlead_kafka.security import jwks
 from fairlead_kafka.testing.certificates import Certificates
 from tests.support.secured_cluster import SESSION_MS, USER, SecuredCluster, secured_cluster
@@ -199,13 +200,11 @@ def test_keys_that_cannot_be_had_at_first_are_asked_for_again(
     """The end point is asked again after `jwks.ASK_AGAIN_S` at the soonest: ten seconds, and one
     here."""
     monkeypatch.setattr(jwks, "ASK_AGAIN_S", 1.0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = {
-        "listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"http://127.0.0.1:{port}/keys"
-    }
-    with secured_cluster(tmp_path, config=url) as late:
+    key = "listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url"
+    with (
+        ReservedPort() as port,
+        secured_cluster(tmp_path, config={key: f"http://127.0.0.1:{port.number}/keys"}) as late,
+    ):
         _Keys.keys = Path(late.tokens.jwks_url.removeprefix("file://")).read_bytes()
         provider = {
             "sasl.mechanism": "OAUTHBEARER",
@@ -216,7 +215,7 @@ def test_keys_that_cannot_be_had_at_first_are_asked_for_again(
             with pytest.raises(FairleadError, match="could not look at it, and its log says why"):
                 admin.list_topics(timeout_s=PATIENCE_S)
             print(f"BADDAY jwks down {time.monotonic() - began_s:.2f}")
-            with http.server.ThreadingHTTPServer(("127.0.0.1", port), _Keys) as server:
+            with http.server.ThreadingHTTPServer(("127.0.0.1", port.number), _Keys) as server:
                 threading.Thread(target=server.serve_forever, daemon=True).start()
                 try:
 

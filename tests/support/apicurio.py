@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import tarfile
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from fairlead_kafka.lab.apache_kafka import java
 from fairlead_kafka.lab.maven import fetch_jars
+from fairlead_kafka.lab.reserved_port import ReservedPort
 from tests.support.waiting import PATIENCE_S
 
 _VERSION = "2.6.13.Final"
@@ -29,19 +29,17 @@ def apicurio(folder: Path) -> Iterator[str]:
     (archive,) = fetch_jars("apicurio", [_ARTIFACT], without=["*:*"]).glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     (runner,) = folder.glob("*-runner.jar")
-    with (folder / "log.txt").open("wb") as log:
+    with ReservedPort() as port, (folder / "log.txt").open("wb") as log:
+        listener = [f"-Dquarkus.http.port={port.number}", "-Dquarkus.http.host=127.0.0.1"]
         process = subprocess.Popen(
-            [*command, f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)],
+            [*command, *listener, "-jar", str(runner)],
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
         try:
-            url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+            url = f"http://127.0.0.1:{port.number}/apis/ccompat/v7"
             _wait(url + "/subjects", process, folder / "log.txt")
             yield url
         finally:

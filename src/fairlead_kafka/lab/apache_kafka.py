@@ -21,6 +21,7 @@ from uuid import uuid4
 from fairlead_kafka.client import Admin
 from fairlead_kafka.lab.maven import Unavailable as Unavailable
 from fairlead_kafka.lab.maven import fetch_jars
+from fairlead_kafka.lab.reserved_port import ReservedPort
 
 KAFKA_VERSION = "4.3.1"
 START_TIMEOUT_S = 240.0
@@ -65,12 +66,6 @@ def java_command(main_class: str, *arguments: str, heap: str = "512m") -> list[s
     ]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class ApacheKafka:
     """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary
     folder; a context manager.
@@ -92,10 +87,11 @@ class ApacheKafka:
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-apache-kafka-"))
         self._heap = heap
-        self._ports = [_free_port() for _ in range(brokers)]
+        self._reserved: list[ReservedPort] = []
+        self._ports = [self._reserve() for _ in range(brokers)]
         self._listeners = dict(listeners or {})
         self._users = dict(users or {})
-        self._further_ports = [{name: _free_port() for name in self._listeners} for _ in range(brokers)]
+        self._further_ports = [{name: self._reserve() for name in self._listeners} for _ in range(brokers)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * brokers
         advertised = [
             port if advertise is None else advertise(node_id, port)
@@ -113,6 +109,11 @@ class ApacheKafka:
         except BaseException:
             self.close()
             raise
+
+    def _reserve(self) -> int:
+        """A port that is ours until `close`."""
+        self._reserved.append(ReservedPort())
+        return self._reserved[-1].number
 
     def servers(self, listener: str) -> str:
         """`bootstrap.servers` of a further listener, with the host name localhost."""
@@ -161,7 +162,7 @@ class ApacheKafka:
 
     def _configure(self, advertised: list[int], properties: Mapping[str, object]) -> None:
         """Write each broker's configuration, and format its folder."""
-        controller_id, controller_port = len(advertised) - 1, _free_port()
+        controller_id, controller_port = len(advertised) - 1, self._reserve()
         for node_id, port in enumerate(self._ports):
             leads = node_id == controller_id
             further = self._further_ports[node_id]
@@ -270,6 +271,8 @@ class ApacheKafka:
         """Stop all brokers and remove their data. Safe to call twice."""
         for node_id in range(len(self._processes)):
             self.kill(node_id)
+        for port in self._reserved:
+            port.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> ApacheKafka:
