@@ -130,7 +130,9 @@ def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
         while not stopping.is_set():
             following.take(consumer.poll_table(0.5, columns=_COLUMNS))
         _to_the_end(consumer, partitions, following)
-        consumer.seek_to_beginning()
+    # Retention goes on: where a log begins may be gone by the time that it is read.
+    with Consumer({**config, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign(partitions)
         _to_the_end(consumer, partitions, again)
     ledger.last_figures |= {
         "transactions_whole": following.transactions.whole,
