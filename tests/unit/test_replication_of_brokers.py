@@ -4,6 +4,7 @@ parted come together again."""
 from __future__ import annotations
 
 import errno
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,8 @@ from tests.support.broker_driver import batch, produce_fields
 from tests.support.replica_rig import EVENTS, TOPIC, ReplicaRig
 
 LAG_MS = 10_000
+AWAITING_REPLICAS = {f"fairlead_kafka.broker.api.{name}" for name in ("k00_produce", "k21_delete_records")}
+"""The modules of requests that wait for replicas."""
 
 
 def delete_before(rig: ReplicaRig, offset: int) -> int:
@@ -60,6 +63,26 @@ def test_a_wait_for_replicas_ends_with_the_requests_time(rig: ReplicaRig) -> Non
     assert rig.answered(waiting).error_code == ErrorCode.REQUEST_TIMED_OUT
     rig.heal(0, 1)
     rig.until(lambda: rig.values(EVENTS) == [b"a"])
+
+
+def test_an_answered_request_is_freed_at_once(rig: ReplicaRig) -> None:
+    """What is in a cycle stays, with all that it holds, until the collector has walked over it."""
+    rig.must_put(b"a")
+    gc.collect()
+    gc.disable()
+    try:
+        rig.must_put(b"b", b"c")
+        assert rig.values(EVENTS) == [b"a", b"b", b"c"]
+        assert delete_before(rig, 1) == 1
+        rig.cut(0, 1)
+        late = rig.sending(b"d", timeout_ms=300)
+        rig.host.advance(300)
+        assert rig.answered(late).error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert delete_before(rig, 2) == 1
+        left = [type(each) for each in gc.get_objects() if type(each).__module__ in AWAITING_REPLICAS]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 def test_the_high_watermark_reaches_the_followers(rig: ReplicaRig) -> None:

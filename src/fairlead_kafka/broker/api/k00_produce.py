@@ -233,8 +233,10 @@ class _Produced:
         broker = self.broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
+        # What waits holds this request: kept here, it would stay until garbage is collected.
+        waiting, self._waiting = self._waiting, []
         if self._outstanding:
-            for led, end_offset, replicated in self._waiting:
+            for led, end_offset, replicated in waiting:
                 led.waiting.forget(end_offset, replicated)
         leaders: list[int] = []
         for response in self.responses:

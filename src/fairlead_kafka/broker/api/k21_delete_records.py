@@ -124,7 +124,8 @@ class _Deletion:
         broker = self._broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
-        for led, start, reported in self._waiting:
+        waiting, self._waiting = self._waiting, []  # what waits holds this request
+        for led, start, reported in waiting:
             led.deleting.forget(start, reported)
         for led, _start, row in self._begun:
             if broker.replication.holds(led):
