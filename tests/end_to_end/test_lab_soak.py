@@ -9,10 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from fairlead_kafka.base.units import MIB
 from fairlead_kafka.lab import soak
 from fairlead_kafka.lab.peers.soak import ROLES
 from fairlead_kafka.lab.process_usage import folder_mb, usage
+from fairlead_kafka.lab.soak_client import ARROW_IN_HEAP, launch
 from fairlead_kafka.lab.soak_looks import CONTROLLER, LOAD
+from fairlead_kafka.runtime import memory_use
 from tests.support.command_line import Run
 
 
@@ -59,6 +64,29 @@ def test_a_process_is_measured_while_it_lives() -> None:
         process.stdin.close()
         process.wait()
         assert usage(process.pid) is None
+
+
+@pytest.mark.skipif(memory_use().heap_bytes is None, reason="the C library does not count its heap")
+def test_what_arrow_holds_counts_as_in_use_in_a_client(tmp_path: Path) -> None:
+    program = (
+        "import pyarrow as pa; from fairlead_kafka.runtime import memory_use; "
+        "before = memory_use().heap_bytes; held = pa.allocate_buffer(1 << 20); "
+        "print(memory_use().heap_bytes - before)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ARROW_IN_HEAP},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(ran.stdout) >= MIB
+    client = launch("unkeyed", "127.0.0.1:1", 1.0, tmp_path)
+    try:
+        environment = Path(f"/proc/{client.process.pid}/environ").read_text().split("\0")
+        assert {f"{name}={value}" for name, value in ARROW_IN_HEAP.items()} <= set(environment)
+    finally:
+        client.kill()
 
 
 def test_a_folder_is_measured_with_all_below_it(tmp_path: Path) -> None:

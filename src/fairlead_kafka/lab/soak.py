@@ -12,13 +12,14 @@ show in a long-running process.
 Rows are those of four tables. `minutes`: for each process and interval {minute, process, rss_mb,
 pss_mb, private_mb, blocks, heap_mb, descriptors, threads, cpu_share, disk_mb, records_per_s,
 p50_ms, p99_ms}, as far as it has them. `blocks` and `heap_mb` are what is in use
-(`runtime.memory_use`): a leak shows there, and not what an allocator keeps. All give back what is
-free before they are looked at, and clients collect their garbage first. Memory is the least of
-three looks. Latencies run to the acknowledgement; of a transaction, to its commit; of the auditor,
-from a record's timestamp until it is read; of a topic, from its creation until its records are read
-back; of the groups, of a commit. The controller lives in the launcher's process. `load` is the sum
-of acknowledged records of all producers. `slopes`: see `soak_figures.slope_rows`. `comparison`, one
-row: counts of acknowledged and of read records. `failed`: the reason if the run did not end.
+(`runtime.memory_use`): a leak shows there, and not what an allocator keeps; a client's have what
+Arrow holds, too (`soak_client.ARROW_IN_HEAP`). All give back what is free before they are looked
+at, and clients collect their garbage first. Memory is the least of three looks. Latencies run to
+the acknowledgement; of a transaction, to its commit; of the auditor, from a record's timestamp
+until it is read; of a topic, from its creation until its records are read back; of the groups, of a
+commit. The controller lives in the launcher's process. `load` is the sum of acknowledged records of
+all producers. `slopes`: see `soak_figures.slope_rows`. `comparison`, one row: counts of
+acknowledged and of read records. `failed`: the reason if the run did not end.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ good order."""
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
@@ -18,6 +19,13 @@ from fairlead_kafka.lab.peers.soak import Errand
 VALUE_BYTES = 200
 DRAIN_S = 300.0
 """Seconds that a client has to end."""
+ARROW_IN_HEAP = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Environment of a client: Arrow takes memory from C's heap.
+
+There it is counted as in use, and given back before a look. Arrow's own allocator, mimalloc, keeps
+some of what is freed, now more and now less: a client that reads tables went up and down by 4 MB in
+an hour, of 64, and by 0.7 with this.
+"""
 
 
 @dataclass(slots=True)
@@ -93,6 +101,11 @@ def launch(role: str, bootstrap_servers: str, rate: float, folder: Path) -> Soak
     with complaints.open("w") as err:
         command = [sys.executable, "-m", "fairlead_kafka.lab.peers.soak", errand.to_json()]
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+            env={**os.environ, **ARROW_IN_HEAP},
         )
     return SoakClient(role, process, complaints)
