@@ -19,6 +19,7 @@ from fairlead_kafka.lab.soak_client import ARROW_IN_HEAP, launch
 from fairlead_kafka.lab.soak_looks import CONTROLLER, LOAD
 from fairlead_kafka.runtime import memory_use
 from tests.support.command_line import Run
+from tests.support.waiting import until
 
 
 def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: Run, tmp_path: Path) -> None:
@@ -83,8 +84,11 @@ def test_what_arrow_holds_counts_as_in_use_in_a_client(tmp_path: Path) -> None:
     assert int(ran.stdout) >= MIB
     client = launch("unkeyed", "127.0.0.1:1", 1.0, tmp_path)
     try:
-        environment = Path(f"/proc/{client.process.pid}/environ").read_text().split("\0")
-        assert {f"{name}={value}" for name, value in ARROW_IN_HEAP.items()} <= set(environment)
+        environment = Path(f"/proc/{client.process.pid}/environ")
+        until(lambda: environment.read_text() != "")  # the kernel shows it a moment after `exec`
+        assert {f"{name}={value}" for name, value in ARROW_IN_HEAP.items()} <= set(
+            environment.read_text().split("\0")
+        )
     finally:
         client.kill()
 
