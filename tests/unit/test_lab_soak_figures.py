@@ -4,7 +4,7 @@ verdict."""
 from __future__ import annotations
 
 import random
-from math import isnan, sqrt
+from math import inf, isnan, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,27 @@ import pytest
 from fairlead_kafka.lab import soak
 from fairlead_kafka.lab.peers.soak import PARTITIONS, numbers_of, values_of
 from fairlead_kafka.lab.peers.soak_auditor import Transactions
-from fairlead_kafka.lab.soak_figures import Latencies, Tally, differences, slope, slope_rows, throughput_ratio
+from fairlead_kafka.lab.soak_figures import (
+    Latencies,
+    Tally,
+    chance_beyond,
+    differences,
+    slope,
+    slope_rows,
+    throughput_ratio,
+)
 
 
 def test_a_line_has_its_slope_and_no_error() -> None:
     line = slope([1, 2, 3, 4], [10, 12, 14, 16])
     assert line.slope == pytest.approx(2)
     assert line.stderr == pytest.approx(0)
-    assert not line.steady
+    assert line.chance == pytest.approx(0)
 
 
 def test_what_stays_the_same_is_steady() -> None:
     line = slope([1, 2, 3], [7, 7, 7])
-    assert (line.slope, line.stderr, line.steady) == (0, 0, True)
+    assert (line.slope, line.stderr, line.chance) == (0, 0, 1)
 
 
 def test_the_error_is_that_of_least_squares_where_neighbours_are_unlike() -> None:
@@ -35,7 +43,8 @@ def test_the_error_is_that_of_least_squares_where_neighbours_are_unlike() -> Non
     squares = sum((y - 0.2) ** 2 for y in ys)
     assert line.slope == pytest.approx(0)
     assert line.stderr == pytest.approx(sqrt(squares / 3 / 10))
-    assert line.steady
+    assert line.freedom == 3
+    assert line.chance == pytest.approx(1)
 
 
 def test_steps_that_stay_are_worth_fewer_looks() -> None:
@@ -49,8 +58,16 @@ def test_steps_that_stay_are_worth_fewer_looks() -> None:
 def test_what_rises_is_told_from_noise() -> None:
     rng = random.Random(7)
     xs = [float(x) for x in range(40)]
-    assert not slope(xs, [0.2 * x + rng.gauss(0, 1) for x in xs]).steady
-    assert sum(slope(xs, [rng.gauss(0, 1) for _ in xs]).steady for _ in range(100)) >= 90
+    assert slope(xs, [0.2 * x + rng.gauss(0, 1) for x in xs]).chance < 0.0001
+    assert sum(slope(xs, [rng.gauss(0, 1) for _ in xs]).chance < 0.05 for _ in range(100)) <= 10
+
+
+@pytest.mark.parametrize(
+    ("errors", "freedom", "chance"),
+    [(0, 7, 1), (12.706, 1, 0.05), (63.657, 1, 0.01), (2.228, 10, 0.05), (3.646, 30, 0.001), (inf, 1, 0)],
+)
+def test_chances_are_those_of_tables_of_t(errors: float, freedom: float, chance: float) -> None:
+    assert chance_beyond(errors, freedom) == pytest.approx(chance, abs=3e-5)
 
 
 @pytest.mark.parametrize("points", [([], []), ([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])])
@@ -58,7 +75,7 @@ def test_too_few_points_have_no_slope(points: tuple[list[float], list[float]]) -
     line = slope(*points)
     assert isnan(line.slope)
     assert isnan(line.stderr)
-    assert not line.steady
+    assert isnan(line.chance)
 
 
 def _rows(**columns: list[Any]) -> list[dict[str, Any]]:
@@ -81,6 +98,24 @@ def test_a_rise_of_a_hundredth_over_all_looks_is_none(rise: float, steady: bool)
     (row,) = slope_rows(_rows(rss_mb=[0.0] * 30 + looks))
     assert row["stderr"] == pytest.approx(0, abs=0.001)
     assert row["steady"] is steady
+
+
+def test_of_many_level_processes_none_is_called_unsteady_and_one_that_rises_is() -> None:
+    rng, reports, beyond_two_errors = random.Random(3), [], 0
+    for _ in range(20):
+        rows = [
+            {"minute": float(minute), "process": str(number), "heap_mb": rng.gauss(20, 1)}
+            for number in range(66)
+            for minute in range(1, 61)
+        ]
+        report = slope_rows(rows)
+        reports.append(all(row["steady"] for row in report))
+        beyond_two_errors += sum(abs(row["per_hour"]) > 2 * row["stderr"] for row in report)
+    assert sum(reports) >= 18
+    assert beyond_two_errors > 20  # in each report one and more, if that were the rule
+    for row in rows[:60]:
+        row["heap_mb"] += row["minute"] / 10
+    assert [row["process"] for row in slope_rows(rows) if not row["steady"]] == ["0"]
 
 
 def test_a_row_without_a_figure_is_no_point() -> None:

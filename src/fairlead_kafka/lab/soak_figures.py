@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, isnan, log, nan, sqrt
+from math import atan, ceil, exp, inf, isnan, log, nan, pi, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -26,8 +26,9 @@ COMPARED_SHARE = 1 / 6
 """Share of the time after the warm-up that each of its first and last parts has, whose throughput
 is compared.
 """
-STEADY_ERRORS = 2.0
-"""Standard errors up to which a slope counts as zero within its noise."""
+FALSE_ALARMS = 0.05
+"""Probability that any row of a report is called unsteady if all are level. A report has 66 rows,
+and of those that are level one in twenty is beyond two standard errors."""
 LEVEL_SHARE = 0.01
 """Share of the mean up to which a rise over all looks counts as none: that of a process which
 always does the same has so little noise that a page of 4 KiB in two minutes is many standard
@@ -35,6 +36,8 @@ errors."""
 METRICS = ("rss_mb", "private_mb", "blocks", "heap_mb", "descriptors", "threads")
 """Columns of rows whose slopes are reported."""
 
+_ANGLES = 100_000
+"""Steps of an integral: probabilities are right to 0.00002."""
 _BUCKETS_PER_E = 20
 _FIRST_MS = 0.01
 _BUCKETS = 400
@@ -110,20 +113,35 @@ def differences(acknowledged: Tally, read: Tally, failed: int) -> Row:
 
 @dataclass(frozen=True)
 class Slope:
-    """A straight line through points by least squares: its rise for each unit of x, and the
-    standard error of that."""
+    """A straight line through points by least squares: its rise for each unit of x, the standard
+    error of that, and the degrees of freedom of the error."""
 
     slope: float
     stderr: float
+    freedom: float
 
     @property
-    def steady(self) -> bool:
-        """True if the slope is zero within its noise."""
-        return abs(self.slope) <= STEADY_ERRORS * self.stderr
+    def chance(self) -> float:
+        """The probability that noise alone gives a slope so far from zero, by Student's t; NaN
+        without a slope."""
+        if isnan(self.slope):
+            return nan
+        if not self.slope:
+            return 1.0
+        return chance_beyond(abs(self.slope) / self.stderr if self.stderr else inf, self.freedom)
+
+
+def chance_beyond(errors: float, freedom: float) -> float:
+    """The probability that a value of Student's t lies further from zero than `errors`, for one
+    degree of freedom or more. Its density over t = sqrt(freedom) tan(angle) is that of
+    cos(angle)^(freedom - 1), which is summed in _ANGLES steps."""
+    angles = (np.arange(_ANGLES) + 0.5) * (pi / 2 / _ANGLES)
+    density = np.cos(angles) ** (freedom - 1)
+    return float(density[angles > atan(errors / sqrt(freedom))].sum() / density.sum())
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
-    """The slope, its standard error that of residuals which resemble their neighbours; both NaN for
+    """The slope, its standard error that of residuals which resemble their neighbours; all NaN for
     fewer than three points.
 
     Memory goes in steps and stays: two looks in a row tell less than two independent ones.
@@ -132,7 +150,7 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
     """
     count = len(xs)
     if count < 3 or len(set(xs)) < 2:
-        return Slope(nan, nan)
+        return Slope(nan, nan, nan)
     x, y = np.asarray(xs, float), np.asarray(ys, float)
     away = x - x.mean()
     spread = float((away**2).sum())
@@ -141,7 +159,7 @@ def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
     squares = float((residuals**2).sum())
     alike = max(0.0, float((residuals[1:] * residuals[:-1]).sum()) / squares) if squares > 0 else 0.0
     worth = max(3.0, count * (1 - alike) / (1 + alike))
-    return Slope(rise, sqrt(squares / (worth - 2) / spread))
+    return Slope(rise, sqrt(squares / (worth - 2) / spread), worth - 2)
 
 
 def warm(rows: Sequence[Row]) -> list[Row]:
@@ -151,12 +169,13 @@ def warm(rows: Sequence[Row]) -> list[Row]:
 
 
 def slope_rows(rows: Sequence[Row]) -> list[Row]:
-    """Rows {process, metric, first, last, mean, per_hour, stderr, steady} for each process and each
-    of METRICS, after the warm-up.
+    """Rows {process, metric, first, last, mean, per_hour, stderr, chance, steady} for each process
+    and each of METRICS, after the warm-up.
 
     `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it,
-    in the metric's unit. `steady`: the slope is zero within its noise, or the line rises or falls
-    by LEVEL_SHARE of the mean at most.
+    in the metric's unit. `chance`: the probability that noise alone gives such a slope. `steady`:
+    the slope is zero within its noise, which is that `chance` is no less than FALSE_ALARMS by the
+    number of rows (Bonferroni), or the line rises or falls by LEVEL_SHARE of the mean at most.
     """
     found: list[Row] = []
     for process in dict.fromkeys(row["process"] for row in rows):
@@ -183,9 +202,12 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
                     "mean": round(mean, 2),
                     "per_hour": round(line.slope * 60, 3),
                     "stderr": round(line.stderr * 60, 3),
-                    "steady": line.steady or abs(rise) <= LEVEL_SHARE * abs(mean),
+                    "chance": round(line.chance, 5),
+                    "steady": abs(rise) <= LEVEL_SHARE * abs(mean),
                 }
             )
+    for row in found:
+        row["steady"] = row["steady"] or number_at(row, "chance") >= FALSE_ALARMS / len(found)
     return found
 
 
