@@ -17,10 +17,10 @@ from fairlead_kafka.lab.peers.soak_auditor import Transactions
 from fairlead_kafka.lab.soak_figures import (
     Latencies,
     Tally,
-    chance_beyond,
     differences,
     slope,
     slope_rows,
+    student_t_p_value,
     throughput_ratio,
 )
 
@@ -29,12 +29,12 @@ def test_a_line_has_its_slope_and_no_error() -> None:
     line = slope([1, 2, 3, 4], [10, 12, 14, 16])
     assert line.slope == pytest.approx(2)
     assert line.stderr == pytest.approx(0)
-    assert line.chance == pytest.approx(0)
+    assert line.p_value == pytest.approx(0)
 
 
 def test_what_stays_the_same_is_steady() -> None:
     line = slope([1, 2, 3], [7, 7, 7])
-    assert (line.slope, line.stderr, line.chance) == (0, 0, 1)
+    assert (line.slope, line.stderr, line.p_value) == (0, 0, 1)
 
 
 def test_the_error_is_that_of_least_squares_where_neighbours_are_unlike() -> None:
@@ -43,8 +43,8 @@ def test_the_error_is_that_of_least_squares_where_neighbours_are_unlike() -> Non
     squares = sum((y - 0.2) ** 2 for y in ys)
     assert line.slope == pytest.approx(0)
     assert line.stderr == pytest.approx(sqrt(squares / 3 / 10))
-    assert line.freedom == 3
-    assert line.chance == pytest.approx(1)
+    assert line.degrees_of_freedom == 3
+    assert line.p_value == pytest.approx(1)
 
 
 def test_steps_that_stay_are_worth_fewer_looks() -> None:
@@ -58,16 +58,16 @@ def test_steps_that_stay_are_worth_fewer_looks() -> None:
 def test_what_rises_is_told_from_noise() -> None:
     rng = random.Random(7)
     xs = [float(x) for x in range(40)]
-    assert slope(xs, [0.2 * x + rng.gauss(0, 1) for x in xs]).chance < 0.0001
-    assert sum(slope(xs, [rng.gauss(0, 1) for _ in xs]).chance < 0.05 for _ in range(100)) <= 10
+    assert slope(xs, [0.2 * x + rng.gauss(0, 1) for x in xs]).p_value < 0.0001
+    assert sum(slope(xs, [rng.gauss(0, 1) for _ in xs]).p_value < 0.05 for _ in range(100)) <= 10
 
 
 @pytest.mark.parametrize(
-    ("errors", "freedom", "chance"),
+    ("t", "degrees_of_freedom", "p_value"),
     [(0, 7, 1), (12.706, 1, 0.05), (63.657, 1, 0.01), (2.228, 10, 0.05), (3.646, 30, 0.001), (inf, 1, 0)],
 )
-def test_chances_are_those_of_tables_of_t(errors: float, freedom: float, chance: float) -> None:
-    assert chance_beyond(errors, freedom) == pytest.approx(chance, abs=3e-5)
+def test_p_values_are_those_of_tables_of_t(t: float, degrees_of_freedom: float, p_value: float) -> None:
+    assert student_t_p_value(t, degrees_of_freedom) == pytest.approx(p_value, abs=3e-5)
 
 
 @pytest.mark.parametrize("points", [([], []), ([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])])
@@ -75,7 +75,7 @@ def test_too_few_points_have_no_slope(points: tuple[list[float], list[float]]) -
     line = slope(*points)
     assert isnan(line.slope)
     assert isnan(line.stderr)
-    assert isnan(line.chance)
+    assert isnan(line.p_value)
 
 
 def _rows(**columns: list[Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ COMPARED_SHARE = 1 / 6
 """Share of the time after the warm-up that each of its first and last parts has, whose throughput
 is compared.
 """
-FALSE_ALARMS = 0.05
+FAMILY_WISE_ERROR_RATE = 0.05
 """Probability that any row of a report is called unsteady if all are level. A report has 66 rows,
 and of those that are level one in twenty is beyond two standard errors."""
 LEVEL_SHARE = 0.01
@@ -118,26 +118,27 @@ class Slope:
 
     slope: float
     stderr: float
-    freedom: float
+    degrees_of_freedom: float
 
     @property
-    def chance(self) -> float:
+    def p_value(self) -> float:
         """The probability that noise alone gives a slope so far from zero, by Student's t; NaN
         without a slope."""
         if isnan(self.slope):
             return nan
         if not self.slope:
             return 1.0
-        return chance_beyond(abs(self.slope) / self.stderr if self.stderr else inf, self.freedom)
+        t = abs(self.slope) / self.stderr if self.stderr else inf
+        return student_t_p_value(t, self.degrees_of_freedom)
 
 
-def chance_beyond(errors: float, freedom: float) -> float:
-    """The probability that a value of Student's t lies further from zero than `errors`, for one
-    degree of freedom or more. Its density over t = sqrt(freedom) tan(angle) is that of
-    cos(angle)^(freedom - 1), which is summed in _ANGLES steps."""
+def student_t_p_value(t: float, degrees_of_freedom: float) -> float:
+    """The probability that a value of Student's t lies further from zero than `t`, either way, for
+    one degree of freedom or more. Where t is sqrt(d) tan(angle), d degrees of freedom, its density
+    goes with cos(angle)^(d - 1), which is summed in _ANGLES steps."""
     angles = (np.arange(_ANGLES) + 0.5) * (pi / 2 / _ANGLES)
-    density = np.cos(angles) ** (freedom - 1)
-    return float(density[angles > atan(errors / sqrt(freedom))].sum() / density.sum())
+    density = np.cos(angles) ** (degrees_of_freedom - 1)
+    return float(density[angles > atan(t / sqrt(degrees_of_freedom))].sum() / density.sum())
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
@@ -169,13 +170,14 @@ def warm(rows: Sequence[Row]) -> list[Row]:
 
 
 def slope_rows(rows: Sequence[Row]) -> list[Row]:
-    """Rows {process, metric, first, last, mean, per_hour, stderr, chance, steady} for each process
+    """Rows {process, metric, first, last, mean, per_hour, stderr, p_value, steady} for each process
     and each of METRICS, after the warm-up.
 
     `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it,
-    in the metric's unit. `chance`: the probability that noise alone gives such a slope. `steady`:
-    the slope is zero within its noise, which is that `chance` is no less than FALSE_ALARMS by the
-    number of rows (Bonferroni), or the line rises or falls by LEVEL_SHARE of the mean at most.
+    in the metric's unit. `p_value`: the probability that noise alone gives such a slope. `steady`:
+    the slope is zero within its noise, which is that `p_value` is no less than
+    FAMILY_WISE_ERROR_RATE by the number of rows (Bonferroni), or the line rises or falls by
+    LEVEL_SHARE of the mean at most.
     """
     found: list[Row] = []
     for process in dict.fromkeys(row["process"] for row in rows):
@@ -202,12 +204,12 @@ def slope_rows(rows: Sequence[Row]) -> list[Row]:
                     "mean": round(mean, 2),
                     "per_hour": round(line.slope * 60, 3),
                     "stderr": round(line.stderr * 60, 3),
-                    "chance": round(line.chance, 5),
+                    "p_value": round(line.p_value, 5),
                     "steady": abs(rise) <= LEVEL_SHARE * abs(mean),
                 }
             )
     for row in found:
-        row["steady"] = row["steady"] or number_at(row, "chance") >= FALSE_ALARMS / len(found)
+        row["steady"] = row["steady"] or number_at(row, "p_value") >= FAMILY_WISE_ERROR_RATE / len(found)
     return found
 
 

@@ -30,7 +30,7 @@ TOPIC_PARTITIONS = 3
 TOPIC_ROWS = 100
 TOPICS_KEPT = 5
 """Number of newer topics at which a topic is deleted."""
-HURRIED_TOPICS = 1_100
+WARM_UP_TOPICS = 1_100
 """Topics that come without a pause, first of all. Brokers and clients remember the names and ids of
 the last 1,000 and 1,024 topics; until they have so many they grow, 20 minutes with a topic a
 second.
@@ -138,7 +138,7 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
         Producer(errand.config) as producer,
         Consumer(errand.config) as consumer,
     ):
-        while not stopping.wait(EVERY_S if number >= HURRIED_TOPICS else 0):
+        while not stopping.wait(EVERY_S if number >= WARM_UP_TOPICS else 0):
             name, number = f"soak-passing-{number}", number + 1
             begun_s = time.monotonic()
             fresh = NewTopic(
