@@ -243,6 +243,17 @@ def test_retries_end_at_the_delivery_timeout_with_the_reason(rig: Rig) -> None:
         ack.result(timeout_s=0)
 
 
+def test_a_request_that_is_unanswered_at_the_delivery_timeout_does_not_hide_what_a_broker_said_before(
+    rig: Rig,
+) -> None:
+    answers = iter([NOT_ENOUGH_REPLICAS])
+    rig.cluster.on_produce = lambda *_: next(answers, IGNORE)
+    producer = small(rig, delivery_timeout_ms=3000, request_timeout_ms=2990)
+    ack = send(producer, 1)[0]
+    with pytest.raises(TimedOut, match=r"NOT_ENOUGH_REPLICAS.*; another request .* still unanswered"):
+        ack.result(timeout_s=5)
+
+
 def test_what_expired_and_was_never_written_is_followed_by_a_new_epoch(rig: Rig) -> None:
     state = {"fault": IGNORE}
     rig.cluster.on_produce = lambda *_: state["fault"]

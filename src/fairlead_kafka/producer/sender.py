@@ -337,10 +337,13 @@ class Sender:
     def why_waiting(self, queue: PartitionQueue, batch: Batch | None = None) -> str:
         """Why a batch of the queue, or (None) its records that are in no batch yet, are not
         delivered, in words."""
+        problem = batch.last_error if batch is not None else None
+        last = f"last problem: {str(problem).replace(f'{batch}: ', '')}" if problem is not None else ""
         if batch is not None and batch.in_flight:
-            return f"a request for them is still unanswered ({self._network.trouble()})"
-        if batch is not None and batch.last_error is not None:
-            return "last problem: " + str(batch.last_error).replace(f"{batch}: ", "")
+            unanswered = f"request for them is still unanswered ({self._network.trouble()})"
+            return f"{last}; another {unanswered}" if last else f"a {unanswered}"
+        if last:
+            return last
         if queue.node_id < 0:
             return "the partition has no leader"
         if self._identity.idempotent and self._identity.state is not IdentityState.READY:
