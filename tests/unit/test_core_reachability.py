@@ -171,6 +171,18 @@ def test_who_waits_in_vain_is_told_why_at_the_deadline() -> None:
     )
 
 
+def test_who_waits_is_told_what_is_late_also_if_that_and_the_deadline_are_seen_at_once() -> None:
+    broker = FakeBroker()
+    broker.silent = True
+    scene = Scene(Client(), broker)
+    scene.host.advance(700)
+    told: list[Exception | None] = []
+    now_ns = scene.host.now_ns()
+    scene.network.await_connection(now_ns + NS_PER_S // 5, lambda _, error: told.append(error))
+    scene.network.advance(now_ns + NS_PER_S, 0)  # the process was held up for so long
+    assert "connected, but ApiVersions is not answered: is this a Kafka broker?" in str(told[0])
+
+
 def test_who_waits_at_a_close_is_told_too() -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     told: list[Exception | None] = []

@@ -316,8 +316,6 @@ class Network:
         connections.tick(now_ns)
         self._wall_ms = wall_ms
         self._nudge = False
-        if self._awaiting:
-            self._report_awaiting()
         while not self._closed:
             if connections.finished:
                 finished, connections.finished = connections.finished, []
@@ -329,6 +327,8 @@ class Network:
                 connections.expire()
                 self._expire_queue()
                 self._dirty = True
+            if self._awaiting:  # after `expire`, which notes what is late: the error names it
+                self._report_awaiting()
             if not (self._dirty or connections.changed):
                 return
             self._dispatch()
