@@ -212,12 +212,13 @@ def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
 
 
 def _await_acknowledged(clients: Sequence[_Client]) -> None:
-    """Wait until the Java client's JVM has started, which its first output shows; the other clients
-    start faster. FairleadError if it does not start."""
+    """Wait until each client has begun, which its first output shows: its first record has a
+    result, or the JVM runs. A client that ended is passed over, and its row says why. FairleadError
+    if one takes too long."""
     deadline_s = time.monotonic() + SYNC_TIMEOUT_S
     for client in clients:
-        while client.system == "java" and not client.said.stat().st_size:
-            if client.process.poll() is not None or time.monotonic() > deadline_s:
+        while not client.said.stat().st_size and client.process.poll() is None:
+            if time.monotonic() > deadline_s:
                 raise FairleadError(
                     f"the {client.system} client did not begin: "
                     f"{client.said.with_suffix('.err').read_text()[-500:]}"
@@ -228,9 +229,11 @@ def _await_acknowledged(clients: Sequence[_Client]) -> None:
 def _row(client: _Client, settings: Mapping[str, object], kills: int, security: str) -> Row:
     text = client.said.read_text()
     acked = java_acknowledged(text) if client.system == "java" else acknowledged(text)
-    if not acked:
+    failed = client.system != "java" and client.process.returncode != 0  # Java's is ended by a signal
+    if failed or not acked:
+        what = "the client failed" if failed else "nothing was acknowledged"
         why = client.said.with_suffix(".err").read_text().strip()[-500:]
-        return {"system": client.system, "skipped": f"nothing was acknowledged: {why or 'it said nothing'}"}
+        return {"system": client.system, "skipped": f"{what}: {why or 'it said nothing'}"}
     return {
         "system": client.system,
         "security": security,

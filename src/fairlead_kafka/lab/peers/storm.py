@@ -3,7 +3,8 @@ JSON`, JSON being an `Errand`.
 
 It stops when its standard input ends, waits for records under way, and prints for each record that
 was acknowledged a line with its number and the time of the acknowledgement, in ms since 1970. Lines
-that begin with `failed` name records that failed, with the reason.
+that begin with `failed` name records that failed, with the reason. The first line is printed as
+soon as there is one, for it shows that the client has begun; the others at the end.
 """
 
 from __future__ import annotations
@@ -67,14 +68,17 @@ class Results:
         self._lines: list[str] = []
 
     def completed(self, number: int, error: object) -> None:
-        """Note that one record was acknowledged, or given up."""
+        """Note that one record was acknowledged, or given up; the first is printed at once."""
+        first = not self._lines
         self._lines.append(
             f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}"
         )
+        if first:
+            print(self._lines[0], flush=True)
 
     def print(self) -> None:
-        """Print all results."""
-        sys.stdout.write("".join(f"{line}\n" for line in self._lines))
+        """Print all results but the first."""
+        sys.stdout.write("".join(f"{line}\n" for line in self._lines[1:]))
         sys.stdout.flush()
 
 
