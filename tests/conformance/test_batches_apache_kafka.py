@@ -11,6 +11,7 @@ import fairlead_kafka
 from fairlead_kafka import TopicPartition
 from fairlead_kafka.client.group_lag import group_lags
 from tests.support.command_line import runner
+from tests.support.waiting import until_transactions_are_over
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -41,6 +42,7 @@ def test_batches_and_sizes_are_told_alike(servers: str, new_topic: Callable[...,
             producer.send(topic, b"in a transaction")
             producer.flush()
             (producer.commit_transaction if commit else producer.abort_transaction)()
+    until_transactions_are_over(servers)
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([of])[of]
         rows = [

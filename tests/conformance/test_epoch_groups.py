@@ -26,6 +26,7 @@ from fairlead_kafka.client import ResourceType
 from tests.support.command_line import runner
 from tests.support.epoch_members import Java, Librdkafka, Ours, produce, read_by, shared
 from tests.support.group_clients import poll_until
+from tests.support.transaction_check import read_committed
 from tests.support.waiting import until_transactions_are_over
 
 NewTopic = Callable[..., str]
@@ -255,15 +256,7 @@ def test_offsets_in_transactions_are_those_of_the_member_that_read(
     assert min(generations) > 0
     for producer in producers:
         producer.close()
-    until_transactions_are_over(servers)
-    reader = fairlead_kafka.Consumer(
-        {"bootstrap.servers": servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-    )
-    with reader:
-        reader.assign([TopicPartition(copy, 0)])
-        values: list[Any] = []
-        while records := reader.poll(2):
-            values += [record.value for record in records]
+    values = read_committed(servers, copy, 1)
     assert sorted(values) == sorted(b"%d/%d" % place for place in WHOLE)
 
 

@@ -134,6 +134,8 @@ _SERVERS_FIRST = ("transactions", "reassign")
 """Tools that want --bootstrap-server before their command."""
 _FIGURES = ("latency", "produce", "consume", "share-consume")
 """Tools that print how quick it went."""
+_OFTEN = ("copy-in-transactions",)
+"""Tools that tell how far they are at every poll, and of polls there are as many as it takes."""
 _MAIN = b"\x00\x04main", b"\x00\x16([Ljava/lang/String;)V"
 """Name and type of `main` as a class file has them."""
 _READS = re.compile(r" (--describe|--list)\b")
@@ -191,7 +193,8 @@ def _together() -> list[list[str]]:
 
 
 def said(tools: JavaTools, servers: str, status: int, asked: list[str], files: Path) -> list[str]:
-    """The lines that a tool prints, in the order of the alphabet."""
+    """The lines that a tool prints, in the order of the alphabet; each once for a tool of
+    `_OFTEN`."""
     tool, *arguments = asked
     reads = [files / word[1:] for word in arguments if word.startswith("<")]
     words = [str(files / word) if word in FILES else word for word in arguments if word[0] != "<"]
@@ -203,7 +206,8 @@ def said(tools: JavaTools, servers: str, status: int, asked: list[str], files: P
     if tool in _FIGURES:
         text = re.sub(r"\d+([.:]\d+)*", "N", text)
     lines = (" ".join(line.split()) for line in text.splitlines() if not line.lstrip().startswith("at "))
-    return sorted(line for line in lines if line)
+    told = [line for line in lines if line]
+    return sorted(set(told) if tool in _OFTEN else told)
 
 
 def test_tools_print_the_same_of_both(tools: JavaTools, both: dict[str, str], files: Path) -> None:

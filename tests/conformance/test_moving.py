@@ -48,9 +48,6 @@ class Program:
         if text is None:
             pytest.skip(f"{move.repository} is not at hand: set {ORIGINALS} to a folder with its clone")
         moved = move.apply(text).replace("localhost:9092", servers).replace("/tmp/", f"{folder}/")
-        moved = moved.replace(
-            "time.sleep(10)", "time.sleep(3)"
-        )  # kafka-python's example shows itself for so long
         (folder / "program.py").write_text(moved, encoding="utf-8")
         self._wrote = folder / "wrote"
         (folder / "given").write_text(given, encoding="utf-8")

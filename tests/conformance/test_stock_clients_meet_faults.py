@@ -104,7 +104,7 @@ def test_confluent_with_a_lost_answer_writes_once_if_it_is_idempotent(cluster: C
 
 def test_confluent_times_out_where_no_answer_comes(cluster: Cluster, topic: str) -> None:
     with cluster.on(ApiKey.PRODUCE, topic=topic).drop() as fault:
-        config = {"message.timeout.ms": 1500, "socket.timeout.ms": 300}
+        config = {"message.timeout.ms": 10_000, "socket.timeout.ms": 300}
         error = confluent_send(cluster, topic, b"a", **config)
         assert error.code() == confluent_kafka.KafkaError._MSG_TIMED_OUT
         assert fault.hits >= 1

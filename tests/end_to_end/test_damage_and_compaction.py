@@ -9,8 +9,8 @@ from pathlib import Path
 import fairlead_kafka
 from fairlead_kafka import Cluster, TopicPartition
 from fairlead_kafka.core.partition_offsets import MAX_TIMESTAMP
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 20
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "200"}
 
 
@@ -70,6 +70,7 @@ def test_compaction_hides_no_committed_record_and_times_are_found_past_what_it_e
             ) as reader:
                 reader.assign([place])
                 values: list[bytes | None] = []
+                end = time.monotonic() + PATIENCE_S
                 while values.count(b"good") < 3 and time.monotonic() < end:
                     values += [record.value for record in reader.poll(1)]
                 assert values.count(b"good") == 3

@@ -384,7 +384,7 @@ def test_a_driver_that_comes_back_after_brokers_forgot_the_transactions_is_told_
     None
 ):
     config = {
-        "transactional.id.expiration.ms": 1_000,
+        "transactional.id.expiration.ms": 5_000,
         "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
     }
     with fairlead_kafka.Cluster(brokers=1, config=config) as cluster:

@@ -156,7 +156,7 @@ def test_what_cannot_be_had_is_said(measured: Any) -> None:
 def test_latencies_are_those_of_records_that_came_through_after_the_warm_up(
     measured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(spark.PROFILES, "quick", spark.Profile(ROWS, 1, (8,), 1.0))
+    monkeypatch.setitem(spark.PROFILES, "quick", spark.Profile(ROWS, 1, (8,), 3.0))
     (row,) = measured(["latency"], ["fairlead"])
     assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"]
     assert row["batches"] == 1

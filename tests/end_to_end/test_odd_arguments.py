@@ -155,6 +155,7 @@ def producer(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Produce
     with fairlead_kafka.Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "max.block.ms": 20}
     ) as producer:
+        producer.partitions_for(TOPIC, PATIENCE_S)  # what follows finds its metadata there
         yield producer
 
 
@@ -164,6 +165,7 @@ def transactional(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Pr
         {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t", "max.block.ms": 100}
     ) as producer:
         producer.init_transactions(PATIENCE_S)
+        producer.partitions_for(TOPIC, PATIENCE_S)
         yield producer
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.examples import run_notebook, run_program
+from tests.support.spark_workers import workers_start
 
 
 def test_batch_job(spark: Any, servers: str) -> None:
@@ -16,8 +17,9 @@ def test_batch_job(spark: Any, servers: str) -> None:
 
 def test_stream_that_writes_exactly_once(spark: Any, servers: str, tmp_path: Path) -> None:
     arguments = ("spark_exactly_once.py", servers, str(tmp_path / "checkpoint"))
-    assert run_program(*arguments) == "rows: 20\n"
-    assert run_program(*arguments) == "rows: 40\n"
+    with workers_start():
+        assert run_program(*arguments) == "rows: 20\n"
+        assert run_program(*arguments) == "rows: 40\n"
 
 
 def test_notebook_of_exactly_once(spark: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fairlead_kafka
+from tests.support.spark_workers import workers_start
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +57,7 @@ def test_the_spark_programs_of_the_tutorial_run(
     shown = capsys.readouterr().out
     assert all(f"|host {host}|   10|" in shown for host in range(3)), shown
     for copies in (30, 60):
-        exec(copy, {})
+        with workers_start():
+            exec(copy, {})
         assert read(subscribe="copies").count() == copies
         exec(count, {})

@@ -16,16 +16,20 @@ from fairlead_kafka import Cluster
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.testing.certificates import PASSWORD
 from tests.support.secured_kafka import USER, secured_kafka
+from tests.support.spark_workers import until_workers_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parents[2]
 JOB = """
 import json, sys
 from urllib.request import urlopen
 from fairlead_kafka.spark import spark_session
 
 job = json.loads(sys.stdin.read())
+sys.path.append(job["root"])
+from tests.support.spark_workers import workers_start
 events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": job["folder"] + "/events", "spark.eventLog.compress": "false",
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 spark = spark_session("secured", master="local[2]", config=events)
@@ -38,9 +42,8 @@ for name, options in job["ways"].items():
         stream = spark.readStream.format("fairlead").options(**options).option("subscribe", name).option("startingOffsets", "earliest")
         writer = stream.load().select("value").writeStream.format("fairlead").options(**options).option("topic", "streamed")
         writer = writer.option("deliveryGuarantee", "exactly-once").option("checkpointLocation", job["folder"] + "/checkpoint")
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        print(query.recentProgress)
+        with workers_start():
+            print(writer.trigger(availableNow=True).start().recentProgress)
         topic = "streamed"
     reader = spark.read.format("fairlead").options(**options).option("kafka.isolation.level", "read_committed")
     out = reader.option("subscribe", topic).load()
@@ -72,7 +75,7 @@ def test_a_secured_job_works_and_leaves_its_password_nowhere(tmp_path: Path) -> 
                 "reference": options
                 | {"kafka.sasl.username": USER, "kafka.sasl.password": "${env:KAFKA_PASSWORD}"},
             }
-            job = json.dumps({"folder": str(tmp_path / "work"), "ways": ways})
+            job = json.dumps({"folder": str(tmp_path / "work"), "root": str(ROOT), "ways": ways})
             environment = {**os.environ, "KAFKA_PASSWORD": PASSWORD}
             command = [sys.executable, "-c", JOB]
             ran = subprocess.run(
@@ -122,7 +125,7 @@ def test_files_are_shipped_to_whoever_needs_them_and_our_own_cluster_lets_spark_
         writer = writer.option("deliveryGuarantee", "exactly-once").option(
             "checkpointLocation", str(tmp_path / "checkpoint")
         )
-        writer.trigger(availableNow=True).start().awaitTermination()
+        until_workers_start(lambda: writer.trigger(availableNow=True).start().awaitTermination())
         assert (
             spark.read.format("fairlead").options(**options).option("subscribe", "out").load().count() == 300
         )

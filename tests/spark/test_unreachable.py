@@ -9,6 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.support.spark_workers import until_workers_start
+
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.bootstrap.connection.timeout.ms": "700"}
 WHY = (
     "NoBrokerReached: could not reach any of 127.0.0.1:1 (connection refused); check bootstrap.servers, "
@@ -16,6 +18,8 @@ WHY = (
 )
 SOON_S = 40.0
 """A worker's start on a loaded machine; three attempts of a minute were 180 s."""
+STARTS_S = 120.0
+"""A stream's, whose worker may have to be started again."""
 
 
 def first_lines(error: BaseException) -> str:
@@ -48,8 +52,8 @@ def test_a_write_fails_in_its_task(spark: SparkSession, guarantee: str) -> None:
 def test_a_stream_fails_at_its_start(spark: SparkSession, tmp_path: Path) -> None:
     stream = spark.readStream.format("fairlead").options(**SERVERS).option("subscribe", "t").load()
     begun = time.monotonic()
-    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
     with pytest.raises(PySparkException) as failed:
-        query.awaitTermination(SOON_S)
-    assert time.monotonic() - begun < SOON_S
+        until_workers_start(lambda: writer.start().awaitTermination(STARTS_S))
+    assert time.monotonic() - begun < STARTS_S
     assert WHY in str(failed.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from fairlead_kafka.cli import connecting
 from fairlead_kafka.cli.application import invoke
+from tests.support.waiting import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,10 @@ def runner(
     bootstrap_servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
     """A function that runs a command against a cluster, in this process; `stdin` is what it may
-    read, or stands in for `sys.stdin`."""
+    read, or stands in for `sys.stdin`. No command says that it waits for the cluster, for it is
+    there and only the machine may be slow; a test of one that is not there sets QUIET_S itself."""
     monkeypatch.setenv("FAIRLEAD_BOOTSTRAP_SERVERS", bootstrap_servers)
+    monkeypatch.setattr(connecting, "QUIET_S", PATIENCE_S)
 
     def run(*arguments: str, stdin: object = b"") -> Ran:
         monkeypatch.setattr(
@@ -58,3 +63,8 @@ def start(*arguments: str, bootstrap_servers: str = "") -> subprocess.Popen[str]
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "fairlead_kafka.cli.main", *arguments]
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def without_slow_starts(said: str) -> str:
+    """What a process said without the lines about a broker that took long to answer at first."""
+    return re.sub(r"(?m)^no connection to .*\((no answer so far|connected, but .*)\).*\n", "", said)

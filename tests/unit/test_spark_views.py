@@ -17,6 +17,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.option_table import OPTIONS, VIEW_OPTIONS
 from fairlead_kafka.spark.source import FairleadSource
 from fairlead_kafka.spark.views import VIEWS
+from tests.support.waiting import until_transactions_are_over
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,7 @@ def servers() -> Iterator[str]:
             producer.begin_transaction()
             producer.send("filled", b"in a transaction", partition=2)
             producer.commit_transaction()
+        until_transactions_are_over(config["bootstrap.servers"])
         with fairlead_kafka.Consumer(
             {**config, "group.id": "readers", "enable.auto.commit": "false"}
         ) as consumer:

@@ -121,7 +121,7 @@ def _try(
     producer = Producer({"bootstrap.servers": bootstrap_servers, **limit.config})
     try:
         if kill is not None:
-            producer.partitions_for(topic)
+            producer.partitions_for(topic, TIMEOUT_S)  # max.block.ms may be too short for this
             kill()
         handles: list[Ack] = []
         try:

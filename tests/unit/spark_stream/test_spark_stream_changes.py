@@ -222,8 +222,9 @@ def test_a_topic_that_is_gone_is_not_made_again_by_the_query_that_reads_it(
     reader = stream(
         subscribe=topic,
         failOnDataLoss="false",
-        **{"kafka.default.api.timeout.ms": 200, "kafkaConsumer.pollTimeoutMs": 200},
+        **{"kafka.default.api.timeout.ms": 1_000, "kafkaConsumer.pollTimeoutMs": 1_000},
     )
+    reader.survey.consumer.connect()
     partition = TopicPartition(topic, 0)
     admin.delete_topics([topic])
     for ask in (reader.survey.latest, reader.survey.earliest):
