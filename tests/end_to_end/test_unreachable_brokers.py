@@ -1,5 +1,5 @@
-"""Nobody waits in silence for a broker that cannot be reached: what each client says, and when, by
-how the broker fails."""
+"""Nobody waits in silence for a broker that cannot be reached: what each client says, by how the
+broker fails. (How soon: in virtual time, `tests/unit/test_core_reachability.py`.)"""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
         yield address, KINDS[request.param]
 
 
-def test_each_client_says_soon_what_is_wrong(broker: tuple[str, str], log: Log) -> None:
+def test_each_client_says_what_is_wrong(broker: tuple[str, str], log: Log) -> None:
     address, why = broker
     config = {"bootstrap.servers": address}
     group = {"group.id": "g", "client.id": "consumer"}

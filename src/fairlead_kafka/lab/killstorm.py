@@ -129,7 +129,7 @@ def _storm(
         try:
             done = 0
             with Admin(settings) as admin:
-                _await_acknowledged(clients)
+                _await_begun(clients)
                 while done < kills:
                     done += _strike(cluster, rng, kills - done)
                     if rng.random() >= IMPATIENT:
@@ -211,7 +211,7 @@ def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
         time.sleep(0.05)
 
 
-def _await_acknowledged(clients: Sequence[_Client]) -> None:
+def _await_begun(clients: Sequence[_Client]) -> None:
     """Wait until each client has begun, which its first output shows: its first record has a
     result, or the JVM runs. A client that ended is passed over, and its row says why. FairleadError
     if one takes too long."""
