@@ -185,7 +185,13 @@ def test_a_live_group_is_rolled_to_the_new_protocol_and_back(
                 assert upgraded == (number + 1 if number < 3 else 5 - number)
     everyone = [*gone, *members]
     poll_until(members, lambda: len(read_by(everyone)) == 7 * len(WHOLE))
-    assert set(read_by(everyone).values()) == {1}
+    again = {place for place, times in read_by(everyone).items() if times > 1}
+    if strategy == "cooperative-sticky":
+        # Kafka's own commits as a rebalance begins, and reads on until its end; what it reads then
+        # of a partition that goes is not committed. Only an eager member stops (onJoinPrepare of
+        # ConsumerCoordinator).
+        again.difference_update(gone[2].seen)
+    assert not again
 
 
 def shared_by(admin: fairlead_kafka.Admin, group: str, members: list[Any]) -> Any:
