@@ -19,8 +19,8 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
-from fairlead_kafka.lab.reserved_port import ReservedPort
 from fairlead_kafka.testing.certificates import Certificates
+from fairlead_kafka.testing.reserved_port import ReservedPort
 from tests.support.waiting import PATIENCE_S, until
 
 REALM = "FAIRLEAD.TEST"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka.lab.reserved_port import ReservedPort
+from fairlead_kafka.testing.reserved_port import ReservedPort
 from tests.distribution.test_wheel import ROOT, WHOLE, Environment
 from tests.support.waiting import PATIENCE_S, until
 

@@ -56,6 +56,29 @@ def test_a_remembered_port_that_is_taken_is_replaced(tmp_path: Path) -> None:
         assert write(cluster, "events", b"a") == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a port for a server")
+@pytest.mark.parametrize("processes", [False, True], ids=["thread", "processes"])
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_nobody_else_is_given_the_ports_of_a_broker_that_is_down(processes: bool, end: str) -> None:
+    def can_be_taken() -> bool:
+        with socket.socket() as other:
+            try:
+                other.bind((broker.host, broker.port))
+            except OSError:
+                return False
+        return True
+
+    with Cluster(brokers=1, processes=processes) as cluster:
+        broker = cluster.broker(0)
+        for _ in range(2):
+            getattr(broker, end)()
+            assert not can_be_taken()
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((broker.host, broker.port))
+            broker.start()
+            assert write(cluster, "events", b"a") >= 0
+
+
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,

@@ -29,9 +29,9 @@ from fairlead_kafka import (
     TopicPartition,
     UserScramCredentialDeletion,
 )
-from fairlead_kafka.lab.reserved_port import ReservedPort
 from fairlead_kafka.security import jwks
 from fairlead_kafka.testing.certificates import Certificates
+from fairlead_kafka.testing.reserved_port import ReservedPort
 from tests.support.secured_cluster import SESSION_MS, USER, SecuredCluster, secured_cluster
 from tests.support.waiting import PATIENCE_S, until
 

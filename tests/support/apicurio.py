@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairlead_kafka.lab.apache_kafka import java
 from fairlead_kafka.lab.maven import fetch_jars
-from fairlead_kafka.lab.reserved_port import ReservedPort
+from fairlead_kafka.testing.reserved_port import ReservedPort
 from tests.support.waiting import PATIENCE_S
 
 _VERSION = "2.6.13.Final"

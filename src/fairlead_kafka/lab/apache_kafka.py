@@ -21,7 +21,7 @@ from uuid import uuid4
 from fairlead_kafka.client import Admin
 from fairlead_kafka.lab.maven import Unavailable as Unavailable
 from fairlead_kafka.lab.maven import fetch_jars
-from fairlead_kafka.lab.reserved_port import ReservedPort
+from fairlead_kafka.testing.reserved_port import ReservedPort
 
 KAFKA_VERSION = "4.3.1"
 START_TIMEOUT_S = 240.0

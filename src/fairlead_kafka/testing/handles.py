@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -13,6 +14,7 @@ from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.listeners import Listener
 from fairlead_kafka.runtime import MemoryUse
+from fairlead_kafka.testing.reserved_port import ReservedPort
 
 _logger = GuardedLogger("fairlead_kafka.testing")
 
@@ -74,7 +76,8 @@ class Runner(Protocol):
 @checked("__init__")
 class BrokerHandle:
     """One broker of a `Cluster`: its faults, and its starts and stops. It keeps its port from start
-    to start, and its faults until they are healed."""
+    to start (on Linux no other program is given it meanwhile), and its faults until they are
+    healed."""
 
     def __init__(
         self,
@@ -93,6 +96,8 @@ class BrokerHandle:
         self._others = others
         self._check_open = check_open
         self._faults = Faults()
+        self._reserved: list[ReservedPort] = []
+        """Its ports, while it is down and the cluster is open."""
         self._changing = threading.Lock()
 
     @property
@@ -217,6 +222,7 @@ class BrokerHandle:
             if self.running:
                 self._runner.stop()
             self._runner.drop()
+            self._reserve()
 
     def kill(self) -> None:
         """Stop as `kill -9` does: connections are reset, nothing is synced, memory is lost.
@@ -227,6 +233,7 @@ class BrokerHandle:
             if self.running:
                 self._runner.kill()
             self._runner.drop()
+            self._reserve()
 
     def start(self) -> None:
         """Start again on the same ports, from the data on disk. Does nothing if it runs."""
@@ -235,6 +242,21 @@ class BrokerHandle:
             if not self.running:
                 self._runner.drop()
                 self._finish_start(self._begin(self.ports))
+                self._give_back()
+
+    def _reserve(self) -> None:
+        """Keep the ports for the next start."""
+        if self._reserved:
+            return
+        hosts = {listener.name: listener.host for listener in self._listeners}
+        for name, port in self.ports.items():
+            with suppress(OSError):  # somebody else has it already: the start says so
+                self._reserved.append(ReservedPort(hosts[name], port))
+
+    def _give_back(self) -> None:
+        reserved, self._reserved = self._reserved, []
+        for port in reserved:
+            port.close()
 
     def _begin(self, ports: Mapping[str, int]) -> Begun:
         return self._runner.begin(self.ports or ports, self._faults)
@@ -261,6 +283,7 @@ class BrokerHandle:
                 self.stop()
         except Exception:
             _logger.exception("%r did not stop in good order", self)
+        self._give_back()
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} at {self.address}{'' if self.running else ', stopped'}>"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fairlead_kafka.lab.reserved_port import ReservedPort
+from fairlead_kafka.testing.reserved_port import ReservedPort
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps a port for a server")
 
@@ -35,6 +35,12 @@ def test_the_server_it_is_for_listens_at_it_more_than_once() -> None:
     with ReservedPort() as port:
         for _ in range(3):
             _bind(port.number, as_server=True)
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError) as refused:
+        ReservedPort("localhost", taken.getsockname()[1])
+    assert refused.value.errno == errno.EADDRINUSE
 
 
 def test_a_port_that_was_given_back_is_free() -> None:
