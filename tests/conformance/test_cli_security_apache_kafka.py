@@ -214,11 +214,13 @@ def test_a_password_is_piped_in_or_referred_to(
         == "set: heidi, SCRAM-SHA-512 (8,192 iterations)\n"
     )
     until(lambda: len(secured_admin.describe_user_scram_credentials().get("heidi", ())) == 2)
+    quiesce(secured_admin)
     assert logs_in(secured, "heidi", "first", sha_256)
     assert logs_in(secured, "heidi", "from the environment", sha_512)
     (tmp_path / "password").write_text("from a file\n")
     assert run("users", "set", "heidi", "--password", f"${{file:{tmp_path / 'password'}}}").code == 0
-    until(lambda: logs_in(secured, "heidi", "from a file", sha_512))
+    quiesce(secured_admin)
+    assert logs_in(secured, "heidi", "from a file", sha_512)
     assert run("users", "list", "heidi", "--json").rows() == [
         {"user": "heidi", "mechanism": "SCRAM-SHA-256", "iterations": 5000},
         {"user": "heidi", "mechanism": "SCRAM-SHA-512", "iterations": 8192},
@@ -280,6 +282,7 @@ def test_a_password_is_typed_twice_and_not_shown(
         assert b"the two passwords differ; nothing was changed" in shown
     else:
         until(lambda: "judy" in secured_admin.describe_user_scram_credentials())
+        quiesce(secured_admin)
         assert logs_in(secured, "judy", NEVER_SHOWN, ScramMechanism.SCRAM_SHA_512)
 
 

@@ -138,7 +138,7 @@ _OFTEN = ("copy-in-transactions",)
 """Tools that tell how far they are at every poll, and of polls there are as many as it takes."""
 _MAIN = b"\x00\x04main", b"\x00\x16([Ljava/lang/String;)V"
 """Name and type of `main` as a class file has them."""
-_READS = re.compile(r" (--describe|--list)\b")
+_READS = re.compile(r" (--describe|--list|transactions (describe|list))\b")
 """Is in a row that changes nothing."""
 _TELLS_LATER = "verifiable-produce"
 """It prints from threads of its own, also while the next tool runs."""

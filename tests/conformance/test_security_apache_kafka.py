@@ -256,6 +256,8 @@ def test_a_missing_right_is_named_with_what_it_is_on(kafka: SecuredKafka, tools:
             f"--operation All {right}"
         )
         tools.run("acls", *command.split())
+    with fairlead_kafka.Admin({"bootstrap.servers": kafka.plaintext}) as admin:
+        until(lambda: len(admin.describe_acls()) >= 3)
 
     def waits_for(code: int, words: str, use: Callable[[], object]) -> None:
         with pytest.raises(fairlead_kafka.BrokerError, match=words) as raised:

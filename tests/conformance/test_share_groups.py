@@ -166,7 +166,8 @@ def test_tables_are_acknowledged_by_a_column(share: Share) -> None:
         assert table.num_rows == 100
         kinds = ["release" if n % 10 == 0 else "accept" for n in table.column("offset").to_pylist()]
         member.acknowledge_table(table.append_column("acknowledge_type", pa.array(kinds)))
-        again = member.poll_table(5)
+        until(polled)
+        again = tables[-1]
         assert again.column("offset").to_pylist() == list(range(0, 100, 10))
         assert set(again.column("delivery_count").to_pylist()) == {2}
         numbers = pa.array([AcknowledgeType.REJECT] * 10, pa.int8())
@@ -209,7 +210,7 @@ def test_a_lock_that_ends_passes_the_record_on(made: Callable[..., Share]) -> No
 
 
 def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
-    share = made(share_record_lock_duration_ms="4000")
+    share = made(share_record_lock_duration_ms="8000")
     with share.member() as member, share.java() as java:
         java.commit()  # it is a member from here on, and has asked for nothing
         share.write(b"a")
@@ -218,7 +219,7 @@ def test_a_renewed_lock_lasts(made: Callable[..., Share]) -> None:
             member.acknowledge(record, AcknowledgeType.RENEW)
             (record,) = got(member, 1)
             assert record.delivery_count == 1
-            assert java.poll(500) == []
+            assert java.poll(1000) == []
         member.acknowledge(record)
         assert member.commit() == {share.place: None}
 

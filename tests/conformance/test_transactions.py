@@ -340,9 +340,10 @@ def test_a_transaction_that_took_too_long_is_aborted_and_followed_by_the_next(
         Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
     ):
         admin.create_topics([fairlead_kafka.NewTopic("t", 2)])
-        with producer(cluster.bootstrap_servers, "slow", transaction_timeout_ms=3_000) as slow:
+        with producer(cluster.bootstrap_servers, "slow", transaction_timeout_ms=60_000) as slow:
             slow.begin_transaction()
             slow.send("t", b"late", partition=0).result(PATIENCE_S)
+            cluster.clock.advance(minutes=2)
             until(lambda: admin.describe_transactions(["slow"])["slow"].state == "CompleteAbort")
             with pytest.raises(TransactionFailed, match=r"longer than transaction\.timeout\.ms"):
                 go_on(slow)

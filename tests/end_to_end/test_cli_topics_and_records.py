@@ -113,8 +113,7 @@ def test_an_unreachable_cluster_is_named_with_the_reason(
     ]
 
 
-def test_a_missing_topic_is_said_and_not_created(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_kafka.cli.records.TOPIC_S", 0.2)
+def test_a_missing_topic_is_said_and_not_created(run: Run) -> None:
     ran = run("consume", "misspelt")
     assert ran.code == 1
     assert "topic misspelt is not in the cluster" in ran.err

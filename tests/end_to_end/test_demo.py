@@ -52,10 +52,19 @@ def _running(group: int) -> list[str]:
     return [args for pgid, state, *args in lines if int(pgid) == group and not state.startswith("Z")]  # type: ignore[misc]
 
 
+_PATIENT = f"""
+import sys
+import fairlead_kafka.cli.spark_end as spark_end
+from fairlead_kafka.cli.main import main
+spark_end.PATIENCE_S = {PATIENCE_S}  # a JVM that is killed for its slowness leaves its folders
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize("moment", ["starting Spark …", "Spark: reading"])
 def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path, moment: str) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "SPARK_LOCAL_DIRS": str(tmp_path)}
-    command = [sys.executable, "-m", "fairlead_kafka.cli.main", "demo", "--rows", "5000"]
+    command = [sys.executable, "-c", _PATIENT, "demo", "--rows", "5000"]
     with subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,

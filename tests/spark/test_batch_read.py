@@ -129,7 +129,7 @@ def test_offsets_that_are_gone_fail_or_are_passed_over(read: Read, topic: str) -
             {
                 "subscribe": "no-such-topic",
                 "kafka.allow.auto.create.topics": "false",
-                "kafka.default.api.timeout.ms": "1500",
+                "kafka.default.api.timeout.ms": "5000",
             },
             "no-such-topic",
         ),

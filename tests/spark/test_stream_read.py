@@ -130,6 +130,8 @@ def test_a_query_from_latest_begins_where_it_was_started(
     assert found == ["0-0", "0-1"]
 
 
+EVENTS_MS = 100_000
+"""Milliseconds that Spark's listeners are waited for; its own default is 10 s."""
 DOCUMENTED = set(
     re.findall(
         r"`(kafka_\w+)`",
@@ -147,6 +149,8 @@ def test_a_listener_follows_the_queries_of_a_session(
     told: list[Any] = []
     registry = CollectorRegistry()
     listener = ProgressListener(tell=told.append)
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    bus.waitUntilEmpty(EVENTS_MS)  # of events of earlier tests' queries
     spark.streams.addListener(listener)
     servers = {"bootstrap.servers": cluster.bootstrap_servers}
     try:
@@ -160,7 +164,7 @@ def test_a_listener_follows_the_queries_of_a_session(
             producer.flush()
             consumer.assign([(topic, 0)])
             run([], subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+            bus.waitUntilEmpty(EVENTS_MS)
             page = generate_latest(registry).decode()
     finally:
         spark.streams.removeListener(listener)

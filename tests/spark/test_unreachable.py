@@ -16,7 +16,7 @@ WHY = (
     "NoBrokerReached: could not reach any of 127.0.0.1:1 (connection refused); check bootstrap.servers, "
     "and that a broker runs there"
 )
-SOON_S = 40.0
+SOON_S = 120.0
 """A worker's start on a loaded machine; three attempts of a minute were 180 s."""
 STARTS_S = 120.0
 """A stream's, whose worker may have to be started again."""

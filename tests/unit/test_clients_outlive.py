@@ -256,7 +256,7 @@ def test_a_producer_whose_machine_has_crashed_is_closed_as_often_as_one_likes(pr
         producer.close(timeout_s=5)
     began = time.monotonic()
     producer.close(timeout_s=60)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_an_admin_client_whose_machine_has_crashed_is_closed(rig: Rig) -> None:

@@ -73,7 +73,8 @@ def test_a_write_whose_rows_name_their_topics_counts_by_itself(
     with caplog.at_level(logging.WARNING, "fairlead_kafka.spark"):
         write(servers, app, 0, "first", values(f"{app} option"))
         write(servers, app, 0, None, both)
-        assert caplog.text == ""
+        # Of connections that take long, the network warns at any time.
+        assert [one for one in caplog.records if one.name == "fairlead_kafka.spark"] == []
         write(servers, app, 0, None, both)
     assert visible(servers, "first", app) == [f"{app} column".encode(), f"{app} option".encode()]
     assert visible(servers, "second", app) == [f"{app} column".encode()]

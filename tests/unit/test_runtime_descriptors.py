@@ -43,12 +43,11 @@ with fairlead_kafka.Cluster(brokers=1, data_dir=sys.argv[1]) as cluster:
         idle = connections((host, int(port)), 1000)
         assert len(idle) > 50
         fill = []
-        try:  # the very last ones, which are nobody's connections
-            while True:
+        while descriptors_left():  # the very last ones, one of which the broker may hold for a moment
+            try:
                 fill.append(os.dup(0))
-        except OSError:
-            pass
-        assert descriptors_left() == 0
+            except OSError:
+                pass
         producer.send("t", b"with them").result()
         for each in idle:
             each.close()
