@@ -232,6 +232,7 @@ def test_a_password_is_piped_in_or_referred_to(
     assert (missing.code, missing.out) == (1, "removed: heidi\n")
     assert "failed: nobody: RESOURCE_NOT_FOUND" in missing.err
     until(lambda: "heidi" not in secured_admin.describe_user_scram_credentials())
+    quiesce(secured_admin)
     assert not logs_in(secured, "heidi", "from a file", sha_512)
 
 

@@ -79,6 +79,17 @@ def test_nobody_else_is_given_the_ports_of_a_broker_that_is_down(processes: bool
             assert write(cluster, "events", b"a") >= 0
 
 
+def test_brokers_of_a_closed_cluster_keep_no_ports() -> None:
+    cluster = Cluster(brokers=2)
+    first, second = cluster.brokers
+    first.kill()
+    cluster.close()
+    second.kill()
+    for broker in (first, second):
+        with socket.socket() as other:
+            other.bind((broker.host, broker.port))
+
+
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,

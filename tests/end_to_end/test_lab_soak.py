@@ -32,8 +32,8 @@ def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: R
     verdict = rows[-1]
     assert verdict["table"] == "comparison"
     assert not any(verdict[column] for column in (*soak.WRONG, "failed"))
-    # None, if no group has come and gone within six seconds of a slow machine.
-    assert verdict["offsets_checked"] is not None
+    # (Within six seconds of a slow machine no group may come and go.)
+    assert verdict["offsets_checked"] >= verdict["groups"]
     assert all(verdict[column] > 0 for column in ("kills", "acknowledged", "transactions", "topics"))
     processes = {row["process"] for row in rows if row["table"] == "minutes"}
     assert processes == {"broker-0", "broker-1", "broker-2", CONTROLLER, LOAD, *ROLES}

@@ -14,6 +14,7 @@ from fairlead_kafka.base.guarded_log import GuardedLogger
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.listeners import Listener
 from fairlead_kafka.runtime import MemoryUse
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS
 from fairlead_kafka.testing.reserved_port import ReservedPort
 
 _logger = GuardedLogger("fairlead_kafka.testing")
@@ -76,8 +77,8 @@ class Runner(Protocol):
 @checked("__init__")
 class BrokerHandle:
     """One broker of a `Cluster`: its faults, and its starts and stops. It keeps its port from start
-    to start (on Linux no other program is given it meanwhile), and its faults until they are
-    healed."""
+    to start (on Linux no other program is given it after `stop` and `kill`), and its faults until
+    they are healed."""
 
     def __init__(
         self,
@@ -96,8 +97,10 @@ class BrokerHandle:
         self._others = others
         self._check_open = check_open
         self._faults = Faults()
-        self._reserved: list[ReservedPort] = []
-        """Its ports, while it is down and the cluster is open."""
+        self._reserved: dict[str, ReservedPort] = {}
+        """Its ports by listener, while it is down and the cluster is open."""
+        self._ended = False
+        """True once the cluster closes: no ports are kept any more."""
         self._changing = threading.Lock()
 
     @property
@@ -246,17 +249,17 @@ class BrokerHandle:
 
     def _reserve(self) -> None:
         """Keep the ports for the next start."""
-        if self._reserved:
+        if self._ended:
             return
         hosts = {listener.name: listener.host for listener in self._listeners}
-        for name, port in self.ports.items():
-            with suppress(OSError):  # somebody else has it already: the start says so
-                self._reserved.append(ReservedPort(hosts[name], port))
+        for name in self.ports.keys() - self._reserved.keys():
+            with suppress(*ADDRESS_ERRORS):  # somebody else has it already: the start says so
+                self._reserved[name] = ReservedPort(hosts[name], self.ports[name])
 
     def _give_back(self) -> None:
-        reserved, self._reserved = self._reserved, []
-        for port in reserved:
+        for port in self._reserved.values():
             port.close()
+        self._reserved.clear()
 
     def _begin(self, ports: Mapping[str, int]) -> Begun:
         return self._runner.begin(self.ports or ports, self._faults)
@@ -275,7 +278,11 @@ class BrokerHandle:
             raise
 
     def _end(self, abruptly: bool) -> None:
-        """Stop or kill; an error is logged, not raised, so that the other brokers end too."""
+        """Stop or kill for good; an error is logged, not raised, so that the other brokers end
+        too."""
+        with self._changing:
+            self._ended = True
+            self._give_back()
         try:
             if abruptly:
                 self.kill()
@@ -283,7 +290,6 @@ class BrokerHandle:
                 self.stop()
         except Exception:
             _logger.exception("%r did not stop in good order", self)
-        self._give_back()
 
     def __repr__(self) -> str:
         return f"<broker {self.node_id} at {self.address}{'' if self.running else ', stopped'}>"
