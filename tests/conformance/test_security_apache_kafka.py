@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import fairlead_kafka
-from fairlead_kafka import AuthenticationFailed, NoBrokerReached
+from fairlead_kafka import AuthenticationFailed
 from fairlead_kafka.testing.certificates import PASSWORD, Certificates
+from tests.support.guessed_log_in import until_a_log_in_is_guessed
 from tests.support.java_tools import JavaTools
 from tests.support.secured_kafka import SESSION_MS, USER, SecuredKafka, unsecured_token
 from tests.support.waiting import until
@@ -231,18 +232,7 @@ def test_what_is_mended_is_used_without_a_restart(kafka: SecuredKafka, tmp_path:
 def test_no_log_in_where_one_is_asked_for_is_guessed(kafka: SecuredKafka) -> None:
     """The broker closes the connection without a word, as one does that dies: so the client tries
     on, and says what may be the matter."""
-    settings = kafka.settings("SASL") | {
-        "security.protocol": "PLAINTEXT",
-        "bootstrap.connection.timeout.ms": 1500,
-    }
-    guess = "does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
-
-    def guessed() -> bool:
-        with fairlead_kafka.Admin(settings) as admin, pytest.raises(NoBrokerReached) as unreached:
-            admin.list_topics()
-        return guess in str(unreached.value)
-
-    until(guessed)  # a broker that is slow to close the last of the connections is told of instead
+    until_a_log_in_is_guessed(kafka.settings("SASL"))
 
 
 @pytest.mark.usefixtures("no_rights_after")

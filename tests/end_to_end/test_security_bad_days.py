@@ -16,8 +16,9 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed, NoBrokerReached
 from fairlead_kafka.testing.certificates import Certificates
+from tests.support.guessed_log_in import until_a_log_in_is_guessed
 from tests.support.secured_cluster import PASSWORD, USER, SecuredCluster, secured_cluster
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import PATIENCE_S
 
 AT_ONCE_S = 10.0
 """What is told at once takes some tenths of a second; the rest is for a machine that is busy."""
@@ -182,18 +183,7 @@ def test_on_a_bad_day_every_client_is_told_at_once(
 def test_no_log_in_where_one_is_asked_for_is_guessed(secured: SecuredCluster) -> None:
     """The broker closes the connection without a word, as Kafka's does: so the client tries on, and
     says what may be the matter."""
-    settings = secured.settings("SASL") | {
-        "security.protocol": "PLAINTEXT",
-        "bootstrap.connection.timeout.ms": 1500,
-    }
-    guess = "does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
-
-    def guessed() -> bool:
-        with fairlead_kafka.Admin(settings) as admin, pytest.raises(NoBrokerReached) as unreached:
-            admin.list_topics()
-        return guess in str(unreached.value)
-
-    until(guessed)  # a broker that is slow to close the last of the connections is told of instead
+    until_a_log_in_is_guessed(secured.settings("SASL"))
 
 
 def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
